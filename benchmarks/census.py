@@ -3,7 +3,7 @@
 python benchmarks/census.py            a county of 25,600 cells: errors, coverage and time beside weighted least squares
 python benchmarks/census.py small 8    eight counties of 1,200 cells: coverage by prior
 
-Nothing is downloaded. docs/census.md has the results.
+Nothing is downloaded. docs/census_measured.md has the results.
 """
 
 import sys

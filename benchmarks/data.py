@@ -1,7 +1,7 @@
 """CPU and memory of ``release(data=...)``, beside what adding up the same columns in memory takes, and reading the same file.
 
-``python benchmarks/data.py 100000 1000000 10000000`` prints the tables of docs/large_data.md. Each row is a process of its own, in which
-everything it compares is measured in turn. ``--before=FOLDER`` measures the package of another checkout in the same run, too.
+``python benchmarks/data.py 100000 1000000 10000000`` prints the tables of docs/large_data_measured.md. Each row is a process of its own,
+in which everything it compares is measured in turn. ``--before=FOLDER`` measures the package of another checkout in the same run, too.
 
 What a release does once, whatever the number of rows, is the column of the model; the others are of ``partial_statistics``, which is all
 that it does with records. The least that memory allows is ``np.bincount`` of finished cells, ``sum`` of DuckDB in one thread, and

@@ -6,7 +6,7 @@ python benchmarks/noisy_numbers.py ratios
 python benchmarks/noisy_numbers.py broadband FOLDER   with Microsoft's file of broadband usage by postal code
 python benchmarks/noisy_numbers.py injuries FOLDER    with the files of Stats NZ's table 7935 and its populations
 
-Without a folder, or where it is absent, broadband and injuries are left out. docs/noisy_numbers.md has the results.
+Without a folder, or where it is absent, broadband and injuries are left out. docs/noisy_numbers_measured.md has the results.
 """
 
 import csv

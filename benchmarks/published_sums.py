@@ -2,7 +2,8 @@
 
     python benchmarks/published_sums.py [NAME ...]       cases, all by default; 200 data sets each, of 50 and of 2,000 records
 
-docs/noisy_numbers.md has the results. Data sets are drawn with parameters from the prior, clamped and summed; the noise has another
+docs/noisy_numbers_measured.md has the results. Data sets are drawn with parameters from the prior, clamped and summed; the noise has
+another
 scale on each sum. Posteriors of one or two parameters are summed up on a grid that is narrowed five times; of regressions, which have
 latent moments, and of gamma models, whose posteriors are ridges that a grid misses, two chains are drawn by ``pymc_dp.sample``.
 """

@@ -5,7 +5,8 @@
     python benchmarks/randomised.py latent                         a covariate whose true values are drawn, by NUTS
     python benchmarks/randomised.py speed                          log-density and gradient of 100,000 rows, CPU milliseconds
 
-docs/noisy_numbers.md has the results. Data sets are drawn with parameters from the prior. All data sets of a case are one model, in which
+docs/noisy_numbers_measured.md has the results. Data sets are drawn with parameters from the prior. All data sets of a case are one
+model, in which
 each has its own parameters, so that it is compiled once. Posteriors are drawn by importance sampling, from a t distribution at the mode
 that is adapted twice (once where rows are many); the effective size that all but one in a hundred reach is printed.
 """

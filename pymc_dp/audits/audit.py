@@ -13,7 +13,7 @@ from math import exp, inf, isfinite
 
 import numpy as np
 
-from pymc_dp.audits.events import Event, at_most, choose, lower_bound
+from pymc_dp.audits.events import Event, choose, clopper_pearson_upper, lower_bound
 from pymc_dp.audits.outcomes import Outcome, names, run
 from pymc_dp.audits.progress import progress
 from pymc_dp.privacy.accounting import Refusal, exact_delta, exact_epsilon
@@ -264,6 +264,6 @@ def _power(factor: float, epsilon: float, delta: float, n: int, alpha: float) ->
     best = int(np.argmax(lower_bound(n * p, n * q, n, delta, alpha)))
     misses = np.arange(binom.ppf(1e-9, n, q[best]), binom.isf(1e-9, n, q[best]) + 1)
     # The fewest hits with which the audit fails: those whose lower limit is above exp(epsilon) times the upper limit of the misses.
-    target = exp(min(epsilon, 700.0)) * at_most(misses, n, alpha / 2) + delta
+    target = exp(min(epsilon, 700.0)) * clopper_pearson_upper(misses, n, alpha / 2) + delta
     needed = np.where(target < 1, binom.isf(alpha / 2, n, np.minimum(target, 1.0)) + 1, n + 1)
     return float((binom.pmf(misses, n, q[best]) * binom.sf(needed - 1, n, p[best])).sum())

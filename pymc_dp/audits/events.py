@@ -26,16 +26,16 @@ FAR = 50.0
 """Standardised coordinates are cut off here before they are added up."""
 
 
-def at_least(hits: np.ndarray, n: float, alpha: float) -> np.ndarray:
+def clopper_pearson_lower(hits: np.ndarray, n: float, alpha: float) -> np.ndarray:
     """Lower Clopper-Pearson limit of the probability of what came about in ``hits`` of ``n`` runs, wrong with probability alpha."""
     from scipy.special import betaincinv
 
     return np.where(hits > 0, betaincinv(np.maximum(hits, 1e-300), n - hits + 1, alpha), 0.0)
 
 
-def at_most(hits: np.ndarray, n: float, alpha: float) -> np.ndarray:
-    """The upper limit; see ``at_least``."""
-    return 1 - at_least(n - hits, n, alpha)
+def clopper_pearson_upper(hits: np.ndarray, n: float, alpha: float) -> np.ndarray:
+    """The upper limit; see ``clopper_pearson_lower``."""
+    return 1 - clopper_pearson_lower(n - hits, n, alpha)
 
 
 def lower_bound(hits: ArrayLike, misses: ArrayLike, n: float, delta: float, alpha: float) -> np.ndarray:
@@ -55,7 +55,7 @@ def lower_bound(hits: ArrayLike, misses: ArrayLike, n: float, delta: float, alph
     -------
     ndarray
     """
-    p, q = at_least(np.asarray(hits), n, alpha / 2), at_most(np.asarray(misses), n, alpha / 2)
+    p, q = clopper_pearson_lower(np.asarray(hits), n, alpha / 2), clopper_pearson_upper(np.asarray(misses), n, alpha / 2)
     return np.log(np.maximum((p - delta) / q, 1.0))
 
 

@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 from pymc_dp.families.grid import POINTS, filled, onto_grid
 from pymc_dp.families.own_sums import Rows, own_sums
@@ -215,6 +216,23 @@ class Family(ABC):
     @abstractmethod
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """Log-likelihood of n records with these exact sums (..., K), up to a constant, as if nothing had been clamped."""
+
+
+def clamped_counts(domain: Domain, n: Tensor, first: Tensor, second: Tensor, inside: Tensor, above: Tensor) -> Moments:
+    """The law of a sum of n clamped counts, from the moments of one count y, not clamped.
+
+    Parameters
+    ----------
+    first, second : Tensor
+        Sums of y and of y² over the counts between the bounds, times their probabilities.
+    inside, above : Tensor
+        The probabilities of a count between the bounds, and of one at the upper bound or beyond.
+    """
+    lower, upper = domain.lower, domain.upper
+    # Moments about the lower bound: less cancels.
+    mean = first - lower * inside + (upper - lower) * above
+    square = second - 2 * lower * first + lower**2 * inside + (upper - lower) ** 2 * above
+    return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))
 
 
 class Summed(Family):

@@ -6,8 +6,8 @@ from pymc_dp.families.family import Family
 from pymc_dp.privacy.accounting import Refusal
 
 
-def check_bounds(family: Family, name: str, bounds: object) -> tuple[float, float]:
-    """Bounds of one observed variable as two floats, checked against what the family can use."""
+def finite_pair(name: str, bounds: object) -> tuple[float, float]:
+    """Bounds of one observed variable as two finite floats, the lower one first."""
     try:
         lower, upper = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
         if isinstance(bounds, set | frozenset):
@@ -16,6 +16,12 @@ def check_bounds(family: Family, name: str, bounds: object) -> tuple[float, floa
         raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
     if not (np.isfinite([lower, upper]).all() and lower < upper):
         raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
+    return lower, upper
+
+
+def check_bounds(family: Family, name: str, bounds: object) -> tuple[float, float]:
+    """Bounds of one observed variable as two floats, checked against what the family can use."""
+    lower, upper = finite_pair(name, bounds)
     if family.BOUNDS == "none":
         raise Refusal(f"{name} is {family.DISTRIBUTION}, whose values are limited by themselves. Leave {name} out of bounds.")
     if family.BOUNDS == "positive" and not lower > 0:

@@ -2,7 +2,7 @@
 
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import Domain, Example, Summed
+from pymc_dp.families.family import Domain, Example, Summed, clamped_counts
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Moments
 
@@ -39,10 +39,7 @@ class NegativeBinomial(Summed):
         first = mu * (distribution(1, upper - 2) - distribution(1, lower - 1))
         second = mu**2 * (1 + 1 / known) * (distribution(2, upper - 3) - distribution(2, lower - 2)) + first
         inside = distribution(0, upper - 1) - below
-        # Moments about the lower bound: less cancels.
-        mean = first - lower * inside + (upper - lower) * above
-        square = second - 2 * lower * first + lower**2 * inside + (upper - lower) ** 2 * above
-        return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))
+        return clamped_counts(domain, n, first, second, inside, above)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, alpha: Tensor, p: Tensor) -> Tensor:
         """N alpha log p + s log(1 - p)."""

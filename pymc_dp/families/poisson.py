@@ -2,7 +2,7 @@
 
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import Domain, Example, Summed
+from pymc_dp.families.family import Domain, Example, Summed, clamped_counts
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Moments
 
@@ -32,10 +32,7 @@ class Poisson(Summed):
         first = mu * (distribution(upper - 2) - distribution(lower - 1))
         second = mu**2 * (distribution(upper - 3) - distribution(lower - 2)) + first
         inside = distribution(upper - 1) - below
-        # Moments about the lower bound: less cancels.
-        mean = first - lower * inside + (upper - lower) * above
-        square = second - 2 * lower * first + lower**2 * inside + (upper - lower) ** 2 * above
-        return Moments(n, (mean + lower,), ((pt.maximum(square - mean**2, 0.0),),))
+        return clamped_counts(domain, n, first, second, inside, above)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, mu: Tensor) -> Tensor:
         """S log mu - n mu."""

@@ -156,7 +156,7 @@ def worth_it(regression: Regression, records: int, epsilon: Fraction) -> bool:
     return fits(regression) and records * epsilon >= ENOUGH * sum(regression.private)
 
 
-def said_of_residuals(regression: Regression) -> str:
+def residuals_in_words(regression: Regression) -> str:
     """When residuals are released, in words, after others; nothing where they never are."""
     if not fits(regression):
         return ""

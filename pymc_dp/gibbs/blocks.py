@@ -19,7 +19,7 @@ from numpy.random import Generator
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, imagination, jittered
+from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, fixed_generator, jittered
 from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
 from pymc_dp.gibbs.supports import Support, support
 from pymc_dp.privacy.accounting import Refusal
@@ -144,7 +144,7 @@ def block(
     Refusal
         Where a number of the model rests on three or more sites, or pairs of sites form a circle.
     """
-    rng = imagination()
+    rng = fixed_generator()
     values = [model.rvs_to_values[random] for random in randoms]
     layout = _layout([support(random, states) for random in randoms], {str(value.name): start[value.name] for value in values})
     S = len(layout.many)

@@ -19,7 +19,7 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
 from pymc_dp.gibbs.blocks import Block, block
-from pymc_dp.gibbs.conditional import PROBE, Point, compiled, factors, imagination, initial
+from pymc_dp.gibbs.conditional import PROBE, Point, compiled, factors, fixed_generator, initial_point_of
 from pymc_dp.gibbs.conjugate_forms import log_gamma
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.states import misfit, potentials, reading
@@ -89,7 +89,7 @@ class CollapsedForwardBackward(ExactStep):
         self.vars = [model.rvs_to_values.get(variable, variable) for variable in vars]
         [value] = self.vars
         random, potential = model.values_to_rvs[value], model[transitions]
-        start = initial(model) if initial_point is None else initial_point
+        start = initial_point_of(model) if initial_point is None else initial_point
         self.block = block(model, [random], {}, start, without=[potential], **(compile_kwargs or {}))
         many = set(self.block.layout.many.tolist())
         if len(self.block.of_double) or len(many) > 1 or self.block.layout.lowest.any():
@@ -111,7 +111,7 @@ def _check_potential(model: pm.Model, value: Variable, potential: Variable, many
     split = factors(model)
     [theirs] = [term for term, whose in zip(split.terms, split.of, strict=True) if whose is potential]
     gap = theirs.sum() - collapsed_transitions(value, many, concentration)
-    function, rng = compiled(model, [value], [gap], mode=PROBE), imagination()
+    function, rng = compiled(model, [value], [gap], mode=PROBE), fixed_generator()
     shape, dtype = np.shape(start[value.name]), np.asarray(start[value.name]).dtype
     gaps = [function(start, rng.integers(many, size=shape).astype(dtype))[0] for _ in range(8)]
     if not np.ptp(gaps) < ROUNDING * (1 + np.prod(shape)):

@@ -148,12 +148,12 @@ def before_picking(fgraph: FunctionGraph, node: Apply) -> list[Variable] | None:
 BEFORE = WalkingGraphRewriter(before_picking, order="in_to_out")
 
 
-def imagination() -> Generator:
+def fixed_generator() -> Generator:
     """What made-up points are drawn with: always the same, so that a model is understood or not, whenever it is asked."""
     return np.random.default_rng(0)
 
 
-def initial(model: pm.Model) -> dict[str, np.ndarray]:
+def initial_point_of(model: pm.Model) -> dict[str, np.ndarray]:
     """PyMC's own initial point; compiling it takes longer than evaluating it once."""
     with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
         return model.initial_point(random_seed=0)

@@ -25,7 +25,7 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.gradient import DisconnectedInputError, NullTypeGradError
 from pytensor.graph.basic import Variable
 
-from pymc_dp.gibbs.conditional import PROBE, Compiled, Factors, Point, compiled, factors, imagination, initial, jittered
+from pymc_dp.gibbs.conditional import PROBE, Compiled, Factors, Point, compiled, factors, fixed_generator, initial_point_of, jittered
 from pymc_dp.gibbs.conjugate_forms import Entrywise, Form, Jointly, Shares
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.gibbs.latents import Drawn, Latent, depending_on, drawn, latents
@@ -158,7 +158,7 @@ def recognised(
 ) -> Block | None:
     """A block of variables if their joint conditional has a form, given the counts behind released ones, and None otherwise.
 
-    Several are taken together only if they are jointly normal. The block is slow: see ``quick``.
+    Several are taken together only if they are jointly normal. The block is slow: see ``compiled_block``.
     """
     values = [model.rvs_to_values[random] for random in randoms]
     shapes = tuple(np.shape(start[value.name]) for value in values)
@@ -185,7 +185,7 @@ def recognised(
     return None
 
 
-def quick(
+def compiled_block(
     block: Block, model: pm.Model, randoms: Sequence[Variable], model_factors: Factors, behind: Sequence[Latent] = (), **settings: object
 ) -> Block:
     """A block whose functions are compiled for speed, from one that ``recognised`` gave."""
@@ -194,7 +194,9 @@ def quick(
     return replace(block, function=function, counts=tuple(drawn(model, latent, **settings) for latent in behind))
 
 
-def easiest(model: pm.Model, randoms: Sequence[Variable], start: Point, model_factors: Factors) -> tuple[Block, list[Latent]] | None:
+def recognised_block(
+    model: pm.Model, randoms: Sequence[Variable], start: Point, model_factors: Factors
+) -> tuple[Block, list[Latent]] | None:
     """A block of variables, if need be given counts behind released ones, and what stands for these."""
     block = recognised(model, randoms, start, model_factors)
     if block is not None:
@@ -206,7 +208,7 @@ def easiest(model: pm.Model, randoms: Sequence[Variable], start: Point, model_fa
 
 def _tried(block: Block, model: pm.Model, start: Point) -> Block | None:
     """The block if its form holds wherever it is tried."""
-    rng, many = imagination(), sum(map(prod, block.shapes))
+    rng, many = fixed_generator(), sum(map(prod, block.shapes))
     states = _states(model)
     first = {name: rng.integers(support.many, size=np.shape(start[name])) for name, support in states.items()}
     for trial in range(TRIALS):
@@ -280,13 +282,13 @@ class Conjugate(ExactStep):
         self.vars = [model.rvs_to_values.get(variable, variable) for variable in vars]
         if block is None:
             randoms = [model.values_to_rvs[value] for value in self.vars]
-            start = initial(model) if initial_point is None else initial_point
+            start = initial_point_of(model) if initial_point is None else initial_point
             model_factors = factors(model)
-            easy = easiest(model, randoms, start, model_factors)
+            easy = recognised_block(model, randoms, start, model_factors)
             if easy is None:
                 names = ", ".join(str(random.name) for random in randoms)
                 raise Refusal(f"The conditional of {names} has no form that can be drawn from. Leave it to another step, such as pm.NUTS.")
-            block = quick(easy[0], model, randoms, model_factors, easy[1], **(compile_kwargs or {}))
+            block = compiled_block(easy[0], model, randoms, model_factors, easy[1], **(compile_kwargs or {}))
         self.block = block
         self.rng = get_random_generator(rng)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dp.gibbs.chains import forward_backward
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.diagnosed import warn_if_unsettled
@@ -108,7 +108,7 @@ def hidden_markov(
     """
     statistics = _checked(release, sequences)
     for name, value in {"states": states, "draws": draws, "chains": chains}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if not is_whole(value, 1):
             raise Refusal(f"{name} must be a positive integer. Write for example {name}=2.")
     settings = noise_aware, emission, transition
     drawn = _drawn(statistics, sequences, states, missing, settings, (chains, tune, draws), random_seed, progressbar)
@@ -194,7 +194,7 @@ def _checked(release: Release, sequences: int) -> tuple[NoisyStatistic, ...]:
                 " with p of shape (sequences * T, levels)."
             )
     cells = {len(statistic.noisy) for statistic in release.statistics}
-    if len(cells) > 1 or isinstance(sequences, bool) or not isinstance(sequences, int) or sequences < 1 or cells.pop() % sequences:
+    if len(cells) > 1 or not is_whole(sequences, 1) or cells.pop() % sequences:
         raise Refusal("sequences does not divide the released cells into steps. Every variable needs the same index, sequence * T + step.")
     return release.statistics
 

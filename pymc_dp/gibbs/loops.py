@@ -1,10 +1,9 @@
 """The loops of a sweep over discrete states, compiled by numba: imported when the first sweep is made, because numba takes half a second.
 
-Sites stand in an order in which each comes after the one it depends on. Messages run up to the sites without a parent and
-states are drawn on the way down. On a chain that is forward filtering and backward sampling read from the other end (the
-joint law of the states, and so of the draw, is the same), and it serves trees and mixtures, too. Sums are taken of
-exponentials, which cost K of them a site and not K², and again in logarithms where such a sum is so small that something may
-have been lost: states that differ by thousands of nats are drawn right.
+Sites stand in an order in which each comes after the one it depends on. Messages run up to the sites without a parent, and states are
+drawn on the way down. On a chain that is forward filtering and backward sampling read from the other end (the joint law of the states, and
+so of the draw, is the same), and it serves trees and mixtures, too. Sums are taken of exponentials, which cost K of them a site and not K²,
+and again in logarithms where such a sum is so small that terms may have been lost: states thousands of nats apart are drawn right.
 
 Shapes: S sites, K states, M tables of transitions, E numbers of the model.
 """
@@ -237,8 +236,8 @@ def misfit(ones, pairs, states, numbers, place, groups, group, places):
 
 
 @njit(cache=True, error_model="numpy")
-def _likelier(s, noisy, total, odds, by_one, by_square):
-    """By how much the count s + 1 is likelier than s, given the noisy one: a decreasing function of s.
+def _ratio_of_next(s, noisy, total, odds, by_one, by_square):
+    """The probability of the count s + 1 over that of s, given the noisy count: a decreasing function of s.
 
     The count is Binomial with these odds of so many trials, or where there are none (a negative total) Poisson with this rate; noise of d
     has log-probability by_one |d| + by_square d², but for a constant.
@@ -249,11 +248,12 @@ def _likelier(s, noisy, total, odds, by_one, by_square):
 
 
 @njit(cache=True, error_model="numpy")
-def _likeliest(low, high, noisy, total, odds, by_one, by_square):
-    """The likeliest count from low to high, by bisection: see ``_likelier``."""
+def _mode(high, noisy, total, odds, by_one, by_square):
+    """The most probable count from 0 to high, by bisection: see ``_ratio_of_next``."""
+    low = 0.0
     while low < high:
         middle = np.floor((low + high) / 2)
-        if _likelier(middle, noisy, total, odds, by_one, by_square) >= 1:
+        if _ratio_of_next(middle, noisy, total, odds, by_one, by_square) >= 1:
             low = middle + 1
         else:
             high = middle
@@ -269,28 +269,28 @@ def latent_counts(noisy, total, odds, by_one, by_square, uniforms):
     counts = np.empty(len(noisy))
     for g in range(len(noisy)):
         z, n, o = noisy[g], total[g], odds[g]
-        mode, whole = _likeliest(0.0, n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1, z, n, o, by_one, by_square), 1.0
+        mode, whole = _mode(n if n >= 0 else np.ceil(max(max(z, o), 0.0)) + 1, z, n, o, by_one, by_square), 1.0
         weight, s = 1.0, mode
         while (n < 0 or s < n) and weight > NOTHING * whole:
-            weight *= _likelier(s, z, n, o, by_one, by_square)
+            weight *= _ratio_of_next(s, z, n, o, by_one, by_square)
             whole += weight
             s += 1
         weight, s = 1.0, mode
         while s > 0 and weight > NOTHING * whole:
-            weight /= _likelier(s - 1, z, n, o, by_one, by_square)
+            weight /= _ratio_of_next(s - 1, z, n, o, by_one, by_square)
             whole += weight
             s -= 1
         left = uniforms[g] * whole - 1.0
         count, weight, s = mode, 1.0, mode
         while left >= 0 and (n < 0 or s < n) and weight > NOTHING * whole:
-            weight *= _likelier(s, z, n, o, by_one, by_square)
+            weight *= _ratio_of_next(s, z, n, o, by_one, by_square)
             left -= weight
             s += 1
             count = s
         if left >= 0:
             weight, s, count = 1.0, mode, mode
             while left >= 0 and s > 0 and weight > NOTHING * whole:
-                weight /= _likelier(s - 1, z, n, o, by_one, by_square)
+                weight /= _ratio_of_next(s - 1, z, n, o, by_one, by_square)
                 left -= weight
                 s -= 1
                 count = s
@@ -304,15 +304,15 @@ def _window(noisy, rate, by_one, by_square, longest, weights):
 
     The counts are Poisson with this rate, given the noisy one; there are at most ``longest`` of them, and so many if more are needed.
     """
-    mode = _likeliest(0.0, np.ceil(max(max(noisy, rate), 0.0)) + 1, noisy, -1.0, rate, by_one, by_square)
+    mode = _mode(np.ceil(max(max(noisy, rate), 0.0)) + 1, noisy, -1.0, rate, by_one, by_square)
     first, weight = mode, 1.0
     while first > 0 and weight > NOTHING:
         first -= 1
-        weight /= _likelier(first, noisy, -1.0, rate, by_one, by_square)
+        weight /= _ratio_of_next(first, noisy, -1.0, rate, by_one, by_square)
     many, s = 1, first
     weights[0] = weight
     while (s < mode or weight > NOTHING) and many < longest:
-        weight *= _likelier(s, noisy, -1.0, rate, by_one, by_square)
+        weight *= _ratio_of_next(s, noisy, -1.0, rate, by_one, by_square)
         weights[many] = weight
         many += 1
         s += 1
@@ -373,7 +373,7 @@ def _tilt_to_total(noisy, total, p, by_one, by_square):
         tilt, likeliest = (low + high) / 2, 0.0
         for k in range(len(p)):
             rate = p[k] * total * np.exp(tilt)
-            likeliest += _likeliest(0.0, total + 1, noisy[k], -1.0, rate, by_one, by_square)
+            likeliest += _mode(total + 1, noisy[k], -1.0, rate, by_one, by_square)
         if likeliest < total:
             low = tilt
         else:

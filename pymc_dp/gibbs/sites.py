@@ -21,6 +21,7 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 
+from pymc_dp.models.structure import scalar_name
 from pymc_dp.privacy.accounting import Refusal
 
 NOBODY = -1
@@ -58,7 +59,7 @@ def parts(graph: Variable, on: set[Variable]) -> list[Variable] | None:
         return [term for term in inputs[1:] if rests(term)]
     if not isinstance(operation, Elemwise):
         return None
-    kind = type(operation.scalar_op).__name__
+    kind = scalar_name(operation)
     if kind == "Neg":
         return [-term for term in parts(inputs[0], on) or ()] or None
     if kind == "Add":

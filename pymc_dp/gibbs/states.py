@@ -17,7 +17,7 @@ from pymc.util import RandomGenerator, get_random_generator
 from pytensor.graph.basic import Variable
 
 from pymc_dp.gibbs.blocks import Block, block
-from pymc_dp.gibbs.conditional import Point, imagination, initial, jittered
+from pymc_dp.gibbs.conditional import Point, fixed_generator, initial_point_of, jittered
 from pymc_dp.gibbs.exact import ExactStep
 from pymc_dp.privacy.accounting import Refusal
 
@@ -153,9 +153,9 @@ class ForwardBackward(ExactStep):
         model = pm.modelcontext(model)
         self.vars = [model.rvs_to_values.get(variable, variable) for variable in vars]
         randoms = [model.values_to_rvs[value] for value in self.vars]
-        start = initial(model) if initial_point is None else initial_point
+        start = initial_point_of(model) if initial_point is None else initial_point
         self.block = block(model, randoms, states or {}, start, **(compile_kwargs or {}))
-        tried = imagination()
+        tried = fixed_generator()
         for _ in range(TRIALS):
             try:
                 sweep(self.block, jittered(start, tried), tried)

@@ -11,8 +11,8 @@ import pymc as pm
 from pymc.step_methods.compound import BlockedStep
 from pytensor.graph.basic import Variable
 
-from pymc_dp.gibbs.conditional import Point, factors, imagination, initial
-from pymc_dp.gibbs.conjugate import Block, Conjugate, conditional, easiest, quick
+from pymc_dp.gibbs.conditional import Point, factors, fixed_generator, initial_point_of
+from pymc_dp.gibbs.conjugate import Block, Conjugate, compiled_block, conditional, recognised_block
 from pymc_dp.gibbs.latents import Latent
 from pymc_dp.gibbs.states import ForwardBackward
 from pymc_dp.privacy.accounting import Refusal
@@ -65,7 +65,7 @@ def gibbs_steps(
     chosen = model.free_RVs if vars is None else [model[variable] if isinstance(variable, str) else variable for variable in vars]
     if not set(chosen) <= set(model.free_RVs):
         raise Refusal("vars must be free variables of the model. Write for example gibbs_steps(model, vars=['theta']).")
-    start, settings = initial(model), dict(compile_kwargs or {})
+    start, settings = initial_point_of(model), dict(compile_kwargs or {})
     discrete = [variable for variable in chosen if np.asarray(start[model.rvs_to_values[variable].name]).dtype.kind != "f"]
     steps: list[BlockedStep] = _of_states(model, discrete, start, settings)
     for several, block in _blocks(model, [variable for variable in chosen if variable not in discrete], start, settings):
@@ -94,23 +94,23 @@ def _blocks(model: pm.Model, randoms: list[Variable], start: Point, settings: di
 
     blocks: list[tuple[list[Variable], Block, list[Latent]]] = []
     for variable in randoms:
-        easy = easiest(model, [variable], start, model_factors)
+        easy = recognised_block(model, [variable], start, model_factors)
         if easy is None:
             continue
         several, (block, behind) = [variable], easy
         for k, (others, other, _) in reversed(list(enumerate(blocks))):
             if "normal" not in block.form.name or "normal" not in other.form.name or size(others + several) > TOGETHER:
                 continue
-            together = easiest(model, others + several, start, model_factors)
+            together = recognised_block(model, others + several, start, model_factors)
             if together is not None and _coupled(together[0], size(others), start):
                 several, (block, behind) = others + several, together
                 del blocks[k]
         blocks.append((several, block, behind))
-    return [(several, quick(block, model, several, model_factors, behind, **settings)) for several, block, behind in blocks]
+    return [(several, compiled_block(block, model, several, model_factors, behind, **settings)) for several, block, behind in blocks]
 
 
 def _coupled(block: Block, first: int, start: Point) -> bool:
     """Whether the first entries of a jointly normal block depend on the others."""
-    precision = conditional(block, start, imagination())[0][:, 1:]
+    precision = conditional(block, start, fixed_generator())[0][:, 1:]
     sizes = np.sqrt(np.diag(precision))
     return bool((np.abs(precision / sizes / sizes[:, None])[:first, first:] > INDEPENDENT).any())

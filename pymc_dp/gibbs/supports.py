@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pymc as pm
-from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
+from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -35,21 +34,16 @@ def support(random: Variable, states: Mapping[str, int]) -> Support:
     if isinstance(operation, pm.Bernoulli.rv_type):
         return Support(2)
     if isinstance(operation, pm.Categorical.rv_type) or kind == "DiscreteMC":
-        many = _known(parameters[0].shape[-1])
+        many = constant_value(parameters[0].shape[-1])
         if many is not None:
             return Support(int(many))
     if isinstance(operation, pm.Binomial.rv_type):
-        trials = _known(parameters[0])
+        trials = constant_value(parameters[0])
         if trials is not None and trials.min() == trials.max():
             return Support(int(trials.max()) + 1)
     if isinstance(operation, pm.DiscreteUniform.rv_type):
-        ends = [_known(end) for end in parameters]
+        ends = [constant_value(end) for end in parameters]
         if all(end is not None and end.min() == end.max() for end in ends):
             lowest, highest = (int(end.max()) for end in ends if end is not None)
             return Support(highest - lowest + 1, lowest)
     raise Refusal(f"How many states {name} has is not known. Write for example states={{{name!r}: 3}} for the states 0, 1 and 2.")
-
-
-def _known(graph: Variable) -> np.ndarray | None:
-    [value] = constant_fold([graph], raise_not_constant=False)
-    return None if isinstance(value, Variable) else np.asarray(value)

@@ -91,7 +91,7 @@ def rate_plus_laplace(z: Tensor, rate: Tensor, noise: Noise) -> Tensor:
     above = pt.switch(inside, pt.gammainc(s + 1.0, rate * q), 1.0)
     lower = -z * decay + rate * (inverse - 1) + _log(below)
     upper = z * decay - rate * (1 - q) + _log(above)
-    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
+    return _log_of_tails(lower, upper, decay)
 
 
 def count_plus_laplace(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
@@ -104,7 +104,12 @@ def count_plus_laplace(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
     above = _binomial_survival(z, n, p * q / light)
     lower = -z * decay + n * pt.log(heavy) + _log(below)
     upper = z * decay + n * pt.log(light) + _log(above)
-    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(q)
+    return _log_of_tails(lower, upper, decay)
+
+
+def _log_of_tails(lower: Tensor, upper: Tensor, decay: float) -> Tensor:
+    """The logarithm of both tails together, from theirs, times the probability of no Laplace noise."""
+    return pt.maximum(lower, upper) + pt.softplus(-pt.abs(lower - upper)) + log(-np.expm1(-decay)) - log1p(exp(-decay))
 
 
 def _binomial_cdf(z: Tensor, n: Tensor, p: Tensor) -> Tensor:

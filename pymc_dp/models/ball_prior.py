@@ -12,7 +12,7 @@ from pymc.distributions.transforms import Transform, _default_transform
 from pymc.logprob.abstract import _logprob
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.models.bounded_priors import called
+from pymc_dp.models.bounded_priors import variable_of
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -80,7 +80,7 @@ class BallNormal(Distribution):
     @staticmethod
     def rv_op(*, op: BallNormalRV, size: Any = None, rng: Any = None) -> Any:
         """The random variable, without a name."""
-        return called(op, size=size, rng=rng)
+        return variable_of(op, size=size, rng=rng)
 
     @classmethod
     def dist(cls, precision: object, radius: object, *, shape: Any = None, **kwargs: Any) -> Any:

@@ -30,7 +30,7 @@ from pymc_dp.models.custom_density import check_density
 from pymc_dp.models.opaque import operation_problem
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
-from pymc_dp.models.tabulated import Tree, number_in, on_grid
+from pymc_dp.models.tabulated import Parametrised, number_in, on_grid
 
 SYMBOLIC = tuple(
     getattr(pm, name).rv_type
@@ -48,7 +48,7 @@ NODES = 16
 """Of Gauss-Legendre quadrature between two points. A density a twentieth as wide as a bin is still found."""
 
 
-def measured(random: Variable) -> Tree | None:
+def parametrised_in_bins(random: Variable) -> Parametrised | None:
     """The parameters of a distribution of single numbers, and the probabilities of intervals; None where it cannot be read.
 
     ``between(points, *parameters)`` of the result takes P increasing points and parameters on cells (G, *C) and core axes; it gives the
@@ -96,23 +96,23 @@ def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain
 # ---------- distributions of one kind
 
 
-def _single(random: Variable, make: Callable[..., Variable]) -> Tree:
+def _single(random: Variable, make: Callable[..., Variable]) -> Parametrised:
     """A distribution that is not made of others."""
     parameters = tuple(random.owner.op.dist_params(random.owner))
     cores, whole = (0,) * len(parameters), np.dtype(random.type.dtype).kind != "f"
     if type(random.owner.op) is pm.AsymmetricLaplace.rv_type:
-        return Tree(parameters, cores, make, between=_by_distribution(_asymmetric_laplace))
+        return Parametrised(parameters, cores, make, between=_by_distribution(_asymmetric_laplace))
     try:
         pm.logcdf(random, 0.5)
     except NotImplementedError:
-        return Tree(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), support_of(random)))
+        return Parametrised(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), support_of(random)))
 
     def logcdf(value: Tensor, *parameters: Tensor) -> Tensor:
         return pm.logcdf(make(*parameters), value)
 
     by_distribution = _by_distribution(logcdf)
     between = (lambda points, *ps: by_distribution(np.floor(points), *ps)) if whole else by_distribution
-    return Tree(parameters, cores, make, between=between)
+    return Parametrised(parameters, cores, make, between=between)
 
 
 def support_of(random: Variable) -> tuple[float, float]:
@@ -132,7 +132,7 @@ def _asymmetric_laplace(value: Tensor, b: Tensor, kappa: Tensor, mu: Tensor) -> 
     return pt.switch(value <= mu, lower, pt.log1p(-pt.exp(-above * b * kappa) / (1 + kappa**2)))
 
 
-def _custom(random: Variable) -> Tree:
+def _custom(random: Variable) -> Parametrised:
     """A density of the user's own, once it is one of single values; its distribution function where the user gave that."""
     operation = random.owner.op
     parameters = tuple(operation.dist_params(random.owner))
@@ -152,7 +152,7 @@ def _custom(random: Variable) -> Tree:
         raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
     else:
         check_density(density, len(parameters), nodes_between)
-    return Tree(parameters, cores, lambda *ps: operation(*ps), between=between)
+    return Parametrised(parameters, cores, lambda *ps: operation(*ps), between=between)
 
 
 def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Callable[..., Tensor] | None:
@@ -186,10 +186,10 @@ def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int)
 # ---------- distributions made of others
 
 
-def _mixture(random: Variable) -> Tree | None:
+def _mixture(random: Variable) -> Parametrised | None:
     """Weights times the probabilities of every component."""
     weights, *components = [part for part in random.owner.inputs if not isinstance(part.type, RandomType)]
-    trees = [measured(component) for component in components]
+    trees = [parametrised_in_bins(component) for component in components]
     read = [tree for tree in trees if tree is not None and tree.between is not None]
     if len(read) < len(trees):
         return None
@@ -204,10 +204,10 @@ def _mixture(random: Variable) -> Tree | None:
             return (weight[..., None] * tree.between(points, *others)).sum(axis=-2)  # type: ignore[misc]
 
         cores = (1, *(core + 1 for core in tree.cores))
-        return Tree((weights, *whole), cores, lambda weight, *ps: pm.Mixture.dist(weight, tree.make(*ps)), between=between)
+        return Parametrised((weights, *whole), cores, lambda weight, *ps: pm.Mixture.dist(weight, tree.make(*ps)), between=between)
     ends = np.cumsum([0, *(len(tree.parameters) for tree in read)])
 
-    def of_each(what: Callable[[Tree, tuple], Tensor], others: tuple) -> list[Tensor]:
+    def of_each(what: Callable[[Parametrised, tuple], Tensor], others: tuple) -> list[Tensor]:
         return [what(tree, others[start:end]) for tree, (start, end) in zip(read, pairwise(ends), strict=True)]
 
     def all_between(points: np.ndarray, weight: Tensor, *others: Tensor) -> Tensor:
@@ -223,13 +223,13 @@ def _mixture(random: Variable) -> Tree | None:
         )
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
-    return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, between=all_between)
+    return Parametrised(parameters, (1, *(core for tree in read for core in tree.cores)), make, between=all_between)
 
 
-def _limited(random: Variable, censored: bool) -> Tree | None:
+def _limited(random: Variable, censored: bool) -> Parametrised | None:
     """A distribution that is cut off at plain numbers, or of which what lies beyond limits is counted at them."""
     base, *limits = random.owner.inputs if censored else untruncated(random)
-    tree, ends = measured(base), [number_in(limit) for limit in limits]
+    tree, ends = parametrised_in_bins(base), [number_in(limit) for limit in limits]
     if tree is None or tree.between is None:
         return None
     if None in ends:
@@ -250,10 +250,10 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
         return _padded(within, int(below.sum()), int(above.sum()))
 
     kind, (lower, upper) = pm.Censored if censored else pm.Truncated, (end if np.isfinite(end) else None for end in (low, high))
-    return Tree(tree.parameters, tree.cores, lambda *ps: kind.dist(tree.make(*ps), lower=lower, upper=upper), between=between)
+    return Parametrised(tree.parameters, tree.cores, lambda *ps: kind.dist(tree.make(*ps), lower=lower, upper=upper), between=between)
 
 
-def _censored_each(tree: Tree, limits: Sequence[Variable]) -> Tree:
+def _censored_each(tree: Parametrised, limits: Sequence[Variable]) -> Parametrised:
     """A distribution censored at limits of which one or both are parameters, such as the follow-up of every record.
 
     Let I be the interval that holds the upper limit. Intervals below I keep their probabilities, I has that of everything from its lower
@@ -278,16 +278,16 @@ def _censored_each(tree: Tree, limits: Sequence[Variable]) -> Tree:
         lower, upper = limits_in(parameters)
         return pm.Censored.dist(tree.make(*parameters[:many]), lower=lower, upper=upper)
 
-    return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), make, between=between)
+    return Parametrised((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), make, between=between)
 
 
-def _atom(place: float) -> Tree:
+def _atom(place: float) -> Parametrised:
     """All of the probability at one plain number."""
 
     def between(points: np.ndarray) -> Tensor:
         return pt.constant((np.arange(len(points) + 1) == np.searchsorted(points, place)).astype(float))
 
-    return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(place)), between=between)
+    return Parametrised((), (), lambda: pm.DiracDelta.dist(np.asarray(place)), between=between)
 
 
 # ---------- probabilities of intervals

@@ -147,7 +147,7 @@ class TrimmedBeta(Distribution):
     @staticmethod
     def rv_op(alpha: Any, beta: Any, *, smallest: float, size: Any = None, rng: Any = None) -> Any:
         """The random variable, without a name."""
-        return called(TrimmedBetaRV(smallest), alpha, beta, size=size, rng=rng)
+        return variable_of(TrimmedBetaRV(smallest), alpha, beta, size=size, rng=rng)
 
     @classmethod
     def dist(cls, alpha: Any, beta: Any, *, smallest: object, **kwargs: Any) -> Any:
@@ -283,7 +283,7 @@ class TrimmedDirichlet(Distribution):
     @staticmethod
     def rv_op(a: Any, *, smallest: float, size: Any = None, rng: Any = None) -> Any:
         """The random variable, without a name."""
-        return called(TrimmedDirichletRV(smallest), a, size=size, rng=rng)
+        return variable_of(TrimmedDirichletRV(smallest), a, size=size, rng=rng)
 
     @classmethod
     def dist(cls, a: Any, *, smallest: object, **kwargs: Any) -> Any:
@@ -358,7 +358,7 @@ def _trimmed_dirichlet_transform(op: Any, rv: Any) -> Transform:
 
 
 # ---------- arguments
-def called(op: RandomVariable, *params: Any, size: Any, rng: Any) -> Any:
+def variable_of(op: RandomVariable, *params: Any, size: Any, rng: Any) -> Any:
     """The random variable that an operation makes of these parameters."""
     rng = pt.random.shared_rng(seed=None) if rng is None else rng
     return op(*params, size=size, rng=rng, return_next_rng=True)[1]

@@ -16,7 +16,7 @@ from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.observed import Observed
 from pymc_dp.models.spec import Likelihood, advice
 from pymc_dp.models.structure import PerRecord, Unreduced
-from pymc_dp.models.truncated_priors import says_more
+from pymc_dp.models.truncated_priors import has_own_transform
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
 TOTALS = {"Binomial": '"individual"', "Poisson": "pymc_dp.Individual(events=m), m the most events of one person"}
@@ -106,4 +106,4 @@ def has_distribution(random: Variable) -> bool:
 
 def is_ordered(arrays: ModelArrays) -> bool:
     """Whether a prior keeps its unknowns in an order, or says more of them in another way, so that it is not cut off."""
-    return any(says_more(v) for v in arrays.graph.of_kind(ModelFreeRV) if v.owner.op.name not in arrays.imputed)
+    return any(has_own_transform(v) for v in arrays.graph.of_kind(ModelFreeRV) if v.owner.op.name not in arrays.imputed)

@@ -12,15 +12,13 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc, ARange, Join, MakeVector, ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.elementwise_intervals import Interval, corners, elementwise, special, unknown_operation
-from pymc_dp.models.structure import Unreduced, above, inlined, is_cast, is_wrapping, substitute
+from pymc_dp.models.structure import Unreduced, above, inlined, is_cast, is_product, is_wrapping, scalar_name, substitute
 
 REARRANGING = (DimShuffle, Subtensor, AdvancedSubtensor, Alloc, Join, MakeVector, ScalarFromTensor, TensorFromScalar, SpecifyShape, Reshape)
 KEEPING = (DimShuffle, Subtensor, SpecifyShape, Reshape)
@@ -55,12 +53,7 @@ def _finite(result: Interval) -> Interval:
     return result
 
 
-def is_product(operation: object) -> bool:
-    """Whether an operation multiplies vectors and matrices."""
-    return isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot))
-
-
-def by_entry(variable: Variable) -> Variable:
+def products_as_sums(variable: Variable) -> Variable:
     """A graph with every product of arrays written as a sum of products.
 
     So what is computed of one record depends on neither where it stands nor how many others there are, not even by rounding: BLAS adds up a
@@ -88,7 +81,7 @@ def ends_of(variable: Variable, bounds: Mapping[Variable, Interval], norms: Mapp
     return _Arithmetic(bounds, norms or {}).of(variable)
 
 
-class Repeated:
+class RepeatedInterval:
     """The interval of one variable again and again, where only some of the bounds change: what does not rest on these is computed once.
 
     Parameters
@@ -150,7 +143,7 @@ class _Arithmetic:
             return lengths, lengths
         if isinstance(node.op, CheckAndRaise) or is_wrapping(node.op):  # a check has no value of its own
             return self.of(node.inputs[0])
-        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Switch":
+        if scalar_name(node.op) == "Switch":
             return self._switched(node)
         inputs = [self.of(operand) for operand in node.inputs if hasattr(operand.type, "dtype")]
         if isinstance(node.op, REARRANGING):
@@ -158,9 +151,9 @@ class _Arithmetic:
         if isinstance(node.op, ARange) and all((low == high).all() for low, high in inputs):
             numbers = np.arange(*(low.item() for low, _ in inputs), dtype=node.op.dtype)
             return numbers, numbers
-        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast":
+        if scalar_name(node.op) == "Cast":
             return _cast(_floats(inputs[0]), str(variable.type.dtype))
-        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "IsNan":
+        if scalar_name(node.op) == "IsNan":
             root = node.inputs[0]
             while is_cast(root) or (root.owner is not None and isinstance(root.owner.op, KEEPING)):
                 root = root.owner.inputs[0]
@@ -168,7 +161,7 @@ class _Arithmetic:
             return np.zeros_like(inputs[0][0], dtype=float), np.full(np.shape(inputs[0][0]), float(not never))
         if isinstance(node.op, Elemwise):
             whole = all("int" in str(operand.type.dtype) for operand in node.inputs)
-            return elementwise(type(node.op.scalar_op).__name__, [_floats(pair) for pair in inputs], whole)
+            return elementwise(scalar_name(node.op), [_floats(pair) for pair in inputs], whole)
         if isinstance(node.op, CAReduce):
             return _reduced(node, inputs[0])
         if isinstance(node.op, Softmax | LogSoftmax):
@@ -197,7 +190,7 @@ class _Arithmetic:
     def _where(self, condition: Variable, holds: bool) -> "_Arithmetic":
         """This arithmetic, restricted to values for which a comparison with a number holds, or does not."""
         node = condition.owner
-        name = type(node.op.scalar_op).__name__ if node is not None and isinstance(node.op, Elemwise) else ""
+        name = "" if node is None else scalar_name(node.op)
         equal = name in ("EQ", "NEQ") and (name == "EQ") == holds
         if name not in BELOW and not equal:
             return self
@@ -240,7 +233,7 @@ class _Arithmetic:
             node = operand.owner
             if node is None:
                 return None
-            kept = isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ == "Cast"
+            kept = scalar_name(node.op) == "Cast"
             if isinstance(node.op, DimShuffle):
                 order = [axis for axis in node.op.new_order if axis != "x"]
                 kept = order == sorted(order) and len(order) == node.inputs[0].type.ndim
@@ -309,7 +302,7 @@ def _rearranged(node: Apply, inputs: list[Interval]) -> Interval:
 
 def _reduced(node: Apply, pair: Interval) -> Interval:
     """Sums, largest and least values along axes; whether all or any hold."""
-    name = type(node.op.scalar_op).__name__
+    name = scalar_name(node.op)
     functions: dict[str, Callable] = {
         "Add": np.sum, "Maximum": np.max, "Minimum": np.min, "ScalarMaximum": np.max, "ScalarMinimum": np.min, "AND": np.min, "OR": np.max,
     }  # fmt: skip

@@ -18,11 +18,21 @@ from pytensor.tensor.shape import Reshape
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.structure import above, arrays_above, folded, is_array, is_cast, is_unknown, puts_together, same_memory, without_casts
+from pymc_dp.models.structure import (
+    above,
+    arrays_above,
+    constant_value,
+    is_array,
+    is_cast,
+    is_unknown,
+    puts_together,
+    same_memory,
+    without_casts,
+)
 from pymc_dp.privacy.accounting import Refusal
 
 
-def readings(variables: list[Variable], whole: Variable) -> list[Variable] | None:
+def indexed_reads(variables: list[Variable], whole: Variable) -> list[Variable] | None:
     """Where entries of an array of integers are read by an index with one place a record, above some variables and below no other unknown.
 
     None where the array is read in any other way as well.
@@ -55,7 +65,7 @@ def readings(variables: list[Variable], whole: Variable) -> list[Variable] | Non
     return entries if all(map(visit, variables)) else None
 
 
-def of_record(name: str) -> str:
+def entry_name(name: str) -> str:
     """What an entry is called that each record reads of a latent variable by an index."""
     return f"{name}:record"
 
@@ -73,10 +83,10 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
     """
     name, levels = variable.owner.op.name, latents[variable.owner.op.name]
     assert levels is not None
-    if any(v.owner.op.name == of_record(name) for v in graph.outputs):
-        raise Refusal(f"{of_record(name)} is what an entry of {name} is called here. Give the variable of that name another one.")
+    if any(v.owner.op.name == entry_name(name) for v in graph.outputs):
+        raise Refusal(f"{entry_name(name)} is what an entry of {name} is called here. Give the variable of that name another one.")
     observed = [v.owner.inputs[0] for v in graph.outputs if isinstance(v.owner.op, ModelObservedRV)]
-    entries = readings([v for random in observed for v in random.owner.inputs], variable) or []
+    entries = indexed_reads([v for random in observed for v in random.owner.inputs], variable) or []
     if not entries:  # not as it was counted in the user's model: a distribution between it and the records rests on it
         raise Refusal(_above_a_prior(name))
     first, *others = entries
@@ -89,7 +99,7 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
     if any(is_unknown(v) for v in above(index)):
         raise Refusal(f"Which entry of {name} a record reads rests on another unknown. Read it by an index of data.")
     _check_priors(graph, variable, entries, latents)
-    shape = folded(table.shape)
+    shape = constant_value(table.shape)
     roots = arrays_above(index)
     if shape is None or not roots:
         raise Refusal(f"The shape of {name} is not fixed. Give it dims or a shape.")
@@ -99,7 +109,7 @@ def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[st
     inside = [i if is_array(without_casts(i)) else pt.mod(i, length) for i, length in zip(index, map(int, shape), strict=True)]
     random = pm.Binomial.dist(levels - 1, numbered[tuple(inside)])
     zeros = pt.constant(np.zeros(shape_of(roots[0])[:1], dtype=random.type.dtype))
-    latent = ModelObservedRV(name=of_record(name), dims=())(random, zeros)
+    latent = ModelObservedRV(name=entry_name(name), dims=())(random, zeros)
     for entry in entries:
         graph.replace(entry, latent.astype(entry.type.dtype), import_missing=True)
     graph.add_output(latent)

@@ -14,7 +14,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
-from pymc_dp.models.binned import measured
+from pymc_dp.models.binned import parametrised_in_bins
 from pymc_dp.models.instead import instead_of, is_alone, is_ordered
 from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
@@ -25,7 +25,7 @@ from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
-from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, folded, indexed_axes, substitute
+from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes, substitute
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
@@ -177,7 +177,7 @@ def _unsupported(observed: Observed, distribution: str) -> str:
 def _in_bins(observed: Observed) -> str:
     """What to write for counts in bins; "" where these are not offered either."""
     try:
-        tree = measured(observed.random)
+        tree = parametrised_in_bins(observed.random)
     except Unreduced:
         return ""
     name = observed.name
@@ -187,7 +187,7 @@ def _in_bins(observed: Observed) -> str:
 def _why_not_in_bins(observed: Observed) -> str:
     """Why PyMC's own functions of a distribution give no probabilities of bins."""
     try:
-        measured(observed.random)
+        parametrised_in_bins(observed.random)
     except Unreduced as reason:
         return str(reason)
     return "it is none of single numbers"
@@ -286,7 +286,7 @@ def _levels(parameters: Sequence[Variable], cores: Iterable[int]) -> int:
     """The number of levels of a variable whose probabilities are a parameter; 0 of any other."""
     for parameter, core in zip(parameters, cores, strict=True):
         if core:
-            length = folded(parameter.shape[-1])
+            length = constant_value(parameter.shape[-1])
             if length is None:
                 shapes = "pt.specify_shape(p, (8,)), or (None, 8) where records have a row each. A pm.Data above them takes shape=(...)"
                 raise Unreduced(f"the number of its levels is not fixed. Write its probabilities with a shape: {shapes}")

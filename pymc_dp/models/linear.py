@@ -16,13 +16,12 @@ import pytensor.tensor as pt
 from pymc.model.fgraph import ModelVar
 from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.tensor.basic import Alloc, Join
-from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.math import Dot, Sum
+from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
-from pymc_dp.models.structure import Unreduced, above, folded, is_unknown, substitute
+from pymc_dp.models.structure import Unreduced, above, constant_value, index_by_axis, is_product, is_unknown, scalar_name, substitute
 
 type Terms = list[tuple[Variable, Variable]]
 """Features and coefficients, each with the axes of the parameter and one more, over which their product is summed."""
@@ -98,7 +97,7 @@ class _Reading:
     def _of_node(self, node: Apply, variable: Variable) -> Terms:
         operation = node.op
         if isinstance(operation, Elemwise):
-            return self._elemwise(node, variable)
+            return self._elemwise(node)
         if isinstance(operation, DimShuffle):
             order = [*operation.new_order, "x"]
             return [
@@ -111,7 +110,7 @@ class _Reading:
             return self.terms(node.inputs[0])
         if isinstance(operation, Sum):
             return self._sum(self.terms(node.inputs[0]), _axes(operation, node.inputs[0].type.ndim))
-        if isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot)):
+        if is_product(operation):
             return self._dot(*node.inputs)
         if isinstance(operation, Subtensor):
             return self._slice(node)
@@ -121,8 +120,8 @@ class _Reading:
             return self._join(node, variable)
         raise Unreduced(f"its mean passes covariates and unknowns through {_operation_name(node)}, so it is not linear in the unknowns")
 
-    def _elemwise(self, node: Apply, variable: Variable) -> Terms:
-        name = type(node.op.scalar_op).__name__
+    def _elemwise(self, node: Apply) -> Terms:
+        name = scalar_name(node.op)
         operands = [self.terms(operand) for operand in node.inputs]
         if name == "Add":
             return [term for terms in operands for term in terms]
@@ -193,8 +192,7 @@ class _Reading:
         for term in self.terms(operand):
             parts = []
             for part in term:
-                entries = (*node.op.idx_list, *[slice(None)] * (operand.type.ndim - len(node.op.idx_list)))
-                for axis, entry in enumerate(entries):
+                for axis, entry in enumerate(index_by_axis(node)):
                     if entry != slice(None) and part.type.broadcastable[axis] and lengths[axis] != 1:
                         part = pt.repeat(part, lengths[axis], axis=axis)
                 parts.append(node.op(part, *indices))
@@ -266,7 +264,7 @@ def length(variable: Variable, axis: int = -1) -> int | None:
     """The length of an axis, where it is fixed."""
     fixed_length = variable.type.shape[axis]
     if fixed_length is None:
-        fixed_length = folded(variable.shape[axis])
+        fixed_length = constant_value(variable.shape[axis])
     return None if fixed_length is None else int(fixed_length)
 
 

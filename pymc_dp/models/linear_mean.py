@@ -4,11 +4,10 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.rewriting.utils import rewrite_graph
-from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dp.models.linear import affine, fixed
 from pymc_dp.models.spec import Linear, Placeholder
-from pymc_dp.models.structure import Unreduced, above
+from pymc_dp.models.structure import Unreduced, above, scalar_name
 
 LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
 """Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
@@ -28,7 +27,7 @@ def linear_mean(
     support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
     if distribution in LINKS:
         operation, link = LINKS[distribution]
-        if not isinstance(mean.owner and mean.owner.op, Elemwise) or type(mean.owner.op.scalar_op).__name__ != operation:
+        if mean.owner is None or scalar_name(mean.owner.op) != operation:
             return None, f"its mean is not the inverse {link} of what is linear in the unknowns"
         [mean] = mean.owner.inputs
     elif distribution not in LINEAR:

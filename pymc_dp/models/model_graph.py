@@ -1,6 +1,7 @@
 """A model as PyMC's graph of variables, in the user's order: what everything else in this folder reads."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pymc_dp.models.latent_index import read_by_record
 from pymc_dp.models.named_dims import lower_priors
-from pymc_dp.models.structure import folded
+from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -62,20 +63,26 @@ def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool,
     return ModelGraph(model, graph, variables, initial)
 
 
+@contextmanager
+def without_initial_values(model: pm.Model) -> Iterator[None]:
+    """A model without its initial values, as long as this block: PyMC copies and converts no others. They are put back in any case."""
+    saved = dict(model.rvs_to_initial_values)
+    try:
+        model.rvs_to_initial_values.update(dict.fromkeys(saved))
+        yield
+    finally:
+        model.rvs_to_initial_values.update(saved)
+
+
 def _converted(model: pm.Model) -> FunctionGraph:
-    """The model as a graph. PyMC converts only models without initial values, so these are taken out, and put back in any case."""
+    """The model as a graph."""
     values = [model.rvs_to_values[variable] for variable in model.observed_RVs]
     twice = next((value for k, value in enumerate(values) if any(value is other for other in values[:k])), None)
     if twice is not None:
         names = " and ".join(str(variable.name) for variable, value in zip(model.observed_RVs, values, strict=True) if value is twice)
         raise Refusal(f"{names} observe the same array {twice.name}, which PyMC cannot copy. Write a pm.Data of its own for each.")
-    saved = dict(model.rvs_to_initial_values)
-    try:
-        for rv in saved:
-            model.rvs_to_initial_values[rv] = None
+    with without_initial_values(model):
         frozen = freeze_dims_and_data(model, data=[])
-    finally:
-        model.rvs_to_initial_values.update(saved)
     return fgraph_from_model(frozen, inlined_views=True)[0]
 
 
@@ -87,7 +94,7 @@ def _observe_latents(graph: FunctionGraph, latents: Mapping[str, int | None], si
         if latents[operation.name] is not None:
             read_by_record(graph, variable, latents, sized)
             continue
-        shape = folded(random.shape)
+        shape = constant_value(random.shape)
         if shape is None:
             raise Refusal(f"The shape of {operation.name} is not fixed. Give it dims or a shape.")
         zeros = pt.constant(np.zeros(shape, dtype=random.type.dtype))

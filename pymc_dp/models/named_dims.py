@@ -9,7 +9,7 @@ from pytensor.graph.fg import FunctionGraph, Output
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.rewriting.utils import rewrite_graph
 
-from pymc_dp.models.same_arrays import number
+from pymc_dp.models.same_arrays import constant_length
 from pymc_dp.models.structure import above, is_wrapping
 
 
@@ -24,7 +24,7 @@ def lowered(random: Variable, graph: FunctionGraph) -> Variable:
         # Lengths of the unknowns' dims, which named arrays do not carry in their types.
         if part.owner is not None and is_wrapping(part.owner.op) and part.owner.inputs[0] in originals:
             variable = originals[part.owner.inputs[0]]
-            lengths = [number(graph._dim_lengths[dim]) if dim else None for dim in variable.owner.op.dims]
+            lengths = [constant_length(graph._dim_lengths[dim]) if dim else None for dim in variable.owner.op.dims]
             if isinstance(variable.owner.op, ModelFreeRV) and None not in lengths:
                 originals[part] = pt.specify_shape(part.owner.op(variable), lengths)
     while is_wrapping(plain.owner.op):

@@ -16,13 +16,23 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.families.family import of_operation
-from pymc_dp.models.binned import measured
-from pymc_dp.models.latent_index import of_record
+from pymc_dp.models.binned import parametrised_in_bins
+from pymc_dp.models.latent_index import entry_name
 from pymc_dp.models.model_graph import ModelGraph
 from pymc_dp.models.named_dims import lowered
 from pymc_dp.models.same_arrays import shape_of
-from pymc_dp.models.structure import Unreduced, above, arrays_above, folded, is_array, is_wrapping, puts_together, substitute, without_casts
-from pymc_dp.models.tabulated import Tree, tree_of
+from pymc_dp.models.structure import (
+    Unreduced,
+    above,
+    arrays_above,
+    constant_value,
+    is_array,
+    is_wrapping,
+    puts_together,
+    substitute,
+    without_casts,
+)
+from pymc_dp.models.tabulated import Parametrised, parametrised
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +70,7 @@ class Observed:
     missing: Variable | None = None
     parameters: tuple[Variable, ...] = ()
     cores: tuple[int, ...] = ()
-    tree: Tree | None = None
+    tree: Parametrised | None = None
     binned: bool = False
     unread: str = ""
     arrays: tuple[Variable, ...] = ()
@@ -130,7 +140,7 @@ def _put_together(graph: ModelGraph, latents: Mapping[str, int | None]) -> list[
             variables.append(Observed(base, random, value, joined.owner.op.dims, missing=mask))
         else:
             variables.append(Observed(name, random, value, variable.owner.op.dims))
-    names = [*(rv.name for rv in graph.model.observed_RVs), *(of_record(n) if levels is not None else n for n, levels in latents.items())]
+    names = [*(rv.name for rv in graph.model.observed_RVs), *(entry_name(n) if levels is not None else n for n, levels in latents.items())]
     order = {name: k for k, name in enumerate(names)}
     return sorted(variables, key=lambda observed: order[observed.name if observed.missing is None else f"{observed.name}_observed"])
 
@@ -158,7 +168,7 @@ def _with_parameters(observed: Observed, graph: ModelGraph) -> Observed:
         random = lowered(random, graph.graph)
     operation, unread = random.owner.op, ""
     try:
-        tree = measured(random) if observed.binned else tree_of(random)
+        tree = parametrised_in_bins(random) if observed.binned else parametrised(random)
     except Unreduced as reason:
         tree, unread = None, str(reason)
     parameters: Iterable[Variable] = ()
@@ -227,7 +237,7 @@ def plain_number(parameter: Variable) -> float | None:
     """The value of a parameter that is a plain number in the model, and equal for all records."""
     if arrays_above([parameter]) or any(v.owner is None and not isinstance(v, Constant) for v in above([parameter])):
         return None
-    if (value := folded(parameter)) is None:
+    if (value := constant_value(parameter)) is None:
         return None
     numbers = np.unique(np.asarray(value, dtype=float))
     return float(numbers[0]) if len(numbers) == 1 and np.isfinite(numbers[0]) else None

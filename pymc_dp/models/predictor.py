@@ -21,7 +21,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.linear import fixed, terms_of
 from pymc_dp.models.spec import Likelihood, Predictor
-from pymc_dp.models.structure import Unreduced, above, is_unknown
+from pymc_dp.models.structure import Unreduced, above, is_unknown, scalar_name
 
 ADDED = {"Add", "Sub", "Neg", "Cast", "Identity", "Second"}
 """Elementwise operations whose result is a sum of functions of each of their inputs."""
@@ -88,7 +88,7 @@ def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[
             carrying = {operand for operand in carrying if _unknowns([operand])}
         if len(carrying) != 1 or not isinstance(node.op, Elemwise | Softmax):
             break
-        if not _bends(node, carrying) and _is_linear(variable, covariates):
+        if not _is_nonlinear(node, carrying) and _is_linear(variable, covariates):
             break
         beside |= _unknowns([operand for operand in node.inputs if operand not in carrying])
         [variable] = carrying
@@ -105,11 +105,11 @@ def _count(unknowns: Iterable[Variable]) -> float:
     return sum(inf if None in v.type.shape else prod(v.type.shape) for v in unknowns)
 
 
-def _bends(node: Apply, carrying: set[Variable]) -> bool:
+def _is_nonlinear(node: Apply, carrying: set[Variable]) -> bool:
     """Whether an operation is a function of its one argument that is not linear."""
     if isinstance(node.op, Softmax):
         return True
-    name = type(node.op.scalar_op).__name__
+    name = scalar_name(node.op)
     return name not in ADDED | MULTIPLIED or (name == "TrueDiv" and node.inputs[0] not in carrying)
 
 
@@ -152,7 +152,7 @@ def _sets(variable: Variable, rows: dict[Variable, int]) -> Sets:
     first = _sets(node.inputs[0], rows)
     if isinstance(node.op, MOVED) and not any(_rests_on(operand, rows) for operand in node.inputs[1:]):
         return first
-    name = type(node.op.scalar_op).__name__ if isinstance(node.op, Elemwise) else ""
+    name = scalar_name(node.op) if isinstance(node.op, Elemwise) else ""
     if name in ADDED:
         return first.union(*(_sets(operand, rows) for operand in node.inputs[1:]))
     if name == "Mul" or (name == "TrueDiv" and not _rests_on(node.inputs[1], rows)):

@@ -11,7 +11,7 @@ from pytensor import config
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.reduction import Input
-from pymc_dp.models.structure import Unreduced, above, folded, substitute
+from pymc_dp.models.structure import Unreduced, above, constant_value, substitute
 
 ADD_UP = frozenset({"Categorical", "Multinomial"})
 """Distributions whose last parameter is probabilities."""
@@ -80,7 +80,7 @@ def _made_up(variable: Variable, *, adds_up: bool, rows_along: int | None = None
     """A constant of a variable's type; None where its shape is not known."""
     shape = [ROWS if axis == rows_along else length for axis, length in enumerate(variable.type.shape)]
     if None in shape:
-        known = folded(variable.owner.inputs[0].shape) if variable.owner is not None else None
+        known = constant_value(variable.owner.inputs[0].shape) if variable.owner is not None else None
         if known is None:
             return None
         shape = [int(length) for length in known]

@@ -127,7 +127,10 @@ def _spec(arrays: ModelArrays, axes: RecordAxes, likelihoods: list[Likelihood]) 
     spec = surviving(arrays, likelihoods, record_dims)
     problems = list(problems_of(arrays, axes, record_dims))
     if not problems and touches_records(arrays, spec):  # what is refused already is mostly why
-        problems.append("The records cannot be told apart from the model. Write it with fewer arrays in common.")
+        problems.append(
+            "An array that may hold records would stay in the published model. Use no array of the likelihoods in a prior, or declare it"
+            " public if everyone may know it."
+        )
     if not problems and (reason := unlisted_in(arrays, spec)):
         problems.append(f"The model holds {reason}, which may be records. Write it with PyTensor operations on named arrays.")
     stays = tuple(sorted(what_stays(arrays, spec)))

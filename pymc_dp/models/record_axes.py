@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.observed import Observed
 from pymc_dp.models.reduction import Input
-from pymc_dp.models.same_arrays import crossed, may_overlap, shape_of
+from pymc_dp.models.same_arrays import laid_out_differently, may_overlap, shape_of
 from pymc_dp.models.structure import Unreduced, arrays_above
 
 
@@ -146,7 +146,7 @@ def read_along_two_axes(arrays: ModelArrays, axes: RecordAxes) -> Iterator[str]:
     for k, (first, axis) in enumerate(reads):
         for second, other in reads[:k]:
             same = first is second and axis == other
-            if not same and (first is second or crossed(first, axis, second, other)):
+            if not same and (first is second or laid_out_differently(first, axis, second, other)):
                 names = dict.fromkeys(arrays.names.get(array) or observed_as.get(array, "an array") for array in (second, first))
                 yield (
                     f"{' and '.join(names)} {'is' if len(names) == 1 else 'share memory, which is'} read along two axes, so one record"

@@ -28,11 +28,14 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.structure import (
+    FULL,
+    MIXED,
     PerRecord,
     Unreduced,
     above,
     arrays_above,
-    folded,
+    constant_value,
+    index_by_axis,
     inlined,
     is_cast,
     is_unknown,
@@ -46,7 +49,6 @@ from pymc_dp.models.structure import (
     without_casts,
 )
 
-FULL = slice(None, None, None)
 BEFOREHAND = "Select and order records in the arrays, before the model"
 ONE_BY_ONE = "Write it with what treats records one by one: arithmetic, indexing by record, sums over columns, X @ b"
 """What to write in place of an operation that may mix records."""
@@ -173,8 +175,7 @@ class Reduction:
         if key not in self._done:
             if self._only_data(variable):
                 if secret := self._secret(variable):
-                    shapes = self._nameless(variable)
-                    raise Unreduced(f"it depends on the private array {secret} in a way that mixes records or is the same for all{shapes}")
+                    raise Unreduced(MIXED.format(secret, self._nameless(variable)))
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable
@@ -272,7 +273,7 @@ class Reduction:
         table, *indices = node.inputs
         if any(index.type.dtype == "bool" for index in indices):
             raise Unreduced("it selects records by a mask. Select them in the arrays, before the model: a[group[kept]] for a[group][kept]")
-        entries = (*node.op.idx_list, *[FULL] * (table.type.ndim - len(node.op.idx_list)))
+        entries = index_by_axis(node)
         advanced = [place for place, entry in enumerate(entries) if isinstance(entry, int)]
         depth = max(indices[entries[place]].type.ndim for place in advanced)
         adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
@@ -294,7 +295,7 @@ class Reduction:
             pointer = without_casts(new[entries[place]])
             for known in self.inputs:
                 if known.private and known.placeholder is pointer:
-                    length = folded(table.shape[place])
+                    length = constant_value(table.shape[place])
                     if length is None:
                         raise Unreduced(
                             f"the number of levels of {self._name_of(known.expression)} is not fixed. Give what it indexes dims or a"
@@ -309,7 +310,7 @@ class Reduction:
 
     def _slice(self, node: Apply, variable: Variable, axis: int) -> Variable:
         operand, *indices = node.inputs
-        entries = (*node.op.idx_list, *[FULL] * (operand.type.ndim - len(node.op.idx_list)))
+        entries = index_by_axis(node)
         kept = [place for place, entry in enumerate(entries) if isinstance(entry, slice)]
         if entries[kept[axis]] != FULL:
             raise Unreduced(f"it selects some of the records. {BEFOREHAND}")

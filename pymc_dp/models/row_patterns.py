@@ -231,7 +231,7 @@ def _rows_drawn(probabilities: Variable, rows: np.ndarray, many: int) -> Variabl
 def _entry(likelihood: Likelihood, own: Likelihood) -> Placeholder:
     """The input that stands for the unknown, once all is seen to be as it must."""
     if likelihood.refusal is not None or likelihood.again is None or likelihood.distribution not in OF_ROWS or len(likelihood.columns) != 1:
-        raise Unreduced(f"that is done of rows of several values, of {', '.join(OF_ROWS)}")
+        raise Unreduced(f"that is possible only where a record has a row of several values, of {', '.join(OF_ROWS)}")
     if own.refusal is not None or own.distribution != "Normal" or own.columns:
         raise Unreduced(f"{own.name} is not one number a record with a pm.Normal prior")
     if private := [i.name for i in (*likelihood.inputs, *own.inputs) if i.private and i.name != own.name]:

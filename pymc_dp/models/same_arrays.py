@@ -58,7 +58,7 @@ def may_overlap(first: Variable, second: Variable) -> bool:
     return a is b if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)) else bool(np.may_share_memory(a, b))
 
 
-def crossed(first: Variable, axis: int, second: Variable, other: int) -> bool:
+def laid_out_differently(first: Variable, axis: int, second: Variable, other: int) -> bool:
     """Whether two arrays are views of the same memory in which their records, along these axes, are laid out differently.
 
     Only the layout is looked at: which array owns the memory, and the length and the stride of both axes.
@@ -85,6 +85,6 @@ def rests_on(thing: object, arrays: set[Variable]) -> bool:
     return any(same_array(array, thing) for array in arrays)
 
 
-def number(length: Variable) -> int | None:
+def constant_length(length: Variable) -> int | None:
     """The length of a dim, where it is a constant."""
     return int(length.data) if isinstance(length, Constant) else None

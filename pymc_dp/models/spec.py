@@ -147,7 +147,7 @@ class Likelihood:
     make : callable or None
         Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
     between : callable or None
-        Of one that is counted in bins, the probabilities of intervals: see ``binned.measured``.
+        Of one that is counted in bins, the probabilities of intervals: see ``binned.parametrised_in_bins``.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
     again : callable or None

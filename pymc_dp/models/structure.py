@@ -5,6 +5,7 @@ No value is ever looked at, and no spelling is matched.
 
 from collections.abc import Iterator
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -16,7 +17,9 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
@@ -25,6 +28,15 @@ from pytensor.tensor.variable import TensorConstant
 
 SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
 """Operations without a value of their own: names, and checks of parameters."""
+FULL = slice(None, None, None)
+"""All of an axis."""
+
+
+MIXED = (
+    "it depends on the private array {} in a way that mixes records or is the same for all{}. Where it computes a mean or a standard"
+    " deviation of records, write constants of your own, (x - 50) / 25"
+)
+"""What is said where one record would move every other, as in a standardised covariate."""
 
 
 class Unreduced(Exception):
@@ -155,6 +167,22 @@ def is_cast(variable: Variable) -> bool:
     return elementwise and type(variable.owner.op.scalar_op).__name__ == "Cast"
 
 
+def scalar_name(operation: object) -> str:
+    """What an elementwise operation or a reduction does to single numbers, such as "Add"; empty for any other operation."""
+    return type(getattr(operation, "scalar_op", None)).__name__ if isinstance(operation, Elemwise | CAReduce) else ""
+
+
+def is_product(operation: object) -> bool:
+    """Whether an operation multiplies vectors and matrices."""
+    return isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot))
+
+
+def index_by_axis(node: Apply) -> tuple[Any, ...]:
+    """For every axis of the array that a node indexes a slice, or the place of an index; axes that are not written are whole."""
+    entries = node.op.idx_list
+    return (*entries, *[FULL] * (node.inputs[0].type.ndim - len(entries)))
+
+
 def without_casts(variable: Variable) -> Variable:
     """The variable behind casts and names."""
     while is_cast(variable):
@@ -162,7 +190,7 @@ def without_casts(variable: Variable) -> Variable:
     return variable
 
 
-def folded(variable: Variable) -> np.ndarray | None:
+def constant_value(variable: Variable) -> np.ndarray | None:
     """The value of a constant expression, None of any other."""
     [value] = constant_fold([variable], raise_not_constant=False)
     return None if isinstance(value, Variable) else value

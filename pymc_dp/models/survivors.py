@@ -11,7 +11,7 @@ from pymc_dp.models.allow_list import MOST_NUMBERS
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.pickled import unlisted
 from pymc_dp.models.problems import numbers_written
-from pymc_dp.models.same_arrays import data_of, number, part_of
+from pymc_dp.models.same_arrays import constant_length, data_of, part_of
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, arrays_above, computed_within
 
@@ -46,7 +46,7 @@ def _variables(arrays: ModelArrays, record_dims: set[str]) -> tuple[list[Variabl
     """The variables that stay in the rewritten model, and those that are dropped and why."""
     free_dims = {dim for variable in arrays.graph.of_kind(ModelFreeRV) for dim in variable.owner.op.dims}
     lengths = arrays.graph.graph._dim_lengths.items()
-    as_long = {dim for dim, length in lengths if number(length) in arrays.records and not arrays.aggregate} - free_dims
+    as_long = {dim for dim, length in lengths if constant_length(length) in arrays.records and not arrays.aggregate} - free_dims
     kept: list[Variable] = []
     dropped: dict[str, str] = {}
     for variable in arrays.graph.variables:

@@ -25,7 +25,7 @@ from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity
 from pymc_dp.families.limits import onto_simplex
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Counts, Law
-from pymc_dp.models.structure import arrays_above, folded, substitute, untruncated
+from pymc_dp.models.structure import arrays_above, constant_value, substitute, untruncated
 
 MOST_VALUES = 1024
 """The most values that are tabulated."""
@@ -46,7 +46,7 @@ REALS = tuple(
 
 
 @dataclass(frozen=True)
-class Tree:
+class Parametrised:
     """A distribution and the parameters it is made of.
 
     Attributes
@@ -61,7 +61,7 @@ class Tree:
     limits : (float, float)
         Between which numbers its values are censored; infinite where they are not.
     between : callable or None
-        From points and the parameters on cells, the probabilities of intervals: see ``binned.measured``.
+        From points and the parameters on cells, the probabilities of intervals: see ``binned.parametrised_in_bins``.
     """
 
     parameters: tuple[Variable, ...]
@@ -72,7 +72,7 @@ class Tree:
     between: Callable[..., Tensor] | None = None
 
 
-def tree_of(random: Variable) -> Tree | None:
+def parametrised(random: Variable) -> Parametrised | None:
     """The parameters of a distribution of single numbers, or None if it is another one or cannot be read."""
     if random.owner is None:
         return None
@@ -86,20 +86,20 @@ def tree_of(random: Variable) -> Tree | None:
         known, counts = number_in(value), "int" in random.type.dtype
         if known is None or (counts and known < 0):
             return None
-        return Tree((), (), lambda: pm.DiracDelta.dist(np.asarray(known, dtype="int64" if counts else "float64")), counts)
+        return Parametrised((), (), lambda: pm.DiracDelta.dist(np.asarray(known, dtype="int64" if counts else "float64")), counts)
     if type(operation) in COUNTS + REALS:
         parameters, counts = tuple(operation.dist_params(random.owner)), type(operation) in COUNTS
         if isinstance(operation, RandomVariable):
-            return Tree(parameters, tuple(operation.ndims_params), lambda *parameters: operation(*parameters), counts)
+            return Parametrised(parameters, tuple(operation.ndims_params), lambda *parameters: operation(*parameters), counts)
         rv_type: Any = type(operation)
-        return Tree(parameters, (0,) * len(parameters), lambda *parameters: rv_type.rv_op(*parameters), counts)
+        return Parametrised(parameters, (0,) * len(parameters), lambda *parameters: rv_type.rv_op(*parameters), counts)
     return None
 
 
-def _mixture(random: Variable) -> Tree | None:
+def _mixture(random: Variable) -> Parametrised | None:
     weights, *components = [part for part in random.owner.inputs if not isinstance(part.type, RandomType)]
     if len(components) == 1:  # the last axis of its parameters runs over the components
-        tree = tree_of(components[0])
+        tree = parametrised(components[0])
         if tree is None:
             return None
         parameters = tuple(p if tree.counts or p.type.ndim else pt.shape_padleft(p) for p in tree.parameters)
@@ -110,8 +110,8 @@ def _mixture(random: Variable) -> Tree | None:
         def alike(weight: Variable, *others: Variable) -> Variable:
             return pm.Mixture.dist(weight, tree.make(*_as_many(weight, others, cores)))
 
-        return Tree((weights, *parameters), (1, *cores), alike, counts)
-    trees = [tree_of(component) for component in components]
+        return Parametrised((weights, *parameters), (1, *cores), alike, counts)
+    trees = [parametrised(component) for component in components]
     if any(tree is None for tree in trees):
         return None
     read = [tree for tree in trees if tree is not None]
@@ -125,7 +125,7 @@ def _mixture(random: Variable) -> Tree | None:
         return pm.Mixture.dist(weight, distributions)
 
     parameters = (weights, *(parameter for tree in read for parameter in tree.parameters))
-    return Tree(parameters, (1, *(core for tree in read for core in tree.cores)), make, all(tree.counts for tree in read))
+    return Parametrised(parameters, (1, *(core for tree in read for core in tree.cores)), make, all(tree.counts for tree in read))
 
 
 def _as_many(weight: Variable, parameters: Sequence[Variable], cores: Sequence[int]) -> tuple[Variable, ...]:
@@ -136,9 +136,9 @@ def _as_many(weight: Variable, parameters: Sequence[Variable], cores: Sequence[i
     return tuple(p + pt.expand_dims(none, tuple(range(-core, 0))) for p, core in zip(parameters, cores, strict=True))
 
 
-def _limited(random: Variable, censored: bool) -> Tree | None:
+def _limited(random: Variable, censored: bool) -> Parametrised | None:
     base, lower, upper = random.owner.inputs if censored else untruncated(random)
-    tree, ends = tree_of(base), [number_in(limit) for limit in (lower, upper)]
+    tree, ends = parametrised(base), [number_in(limit) for limit in (lower, upper)]
     if tree is None or (tree.counts and None in ends):
         return None
     kind, make, many = pm.Censored if censored else pm.Truncated, tree.make, len(tree.parameters)
@@ -150,12 +150,12 @@ def _limited(random: Variable, censored: bool) -> Tree | None:
         return kind.dist(make(*parameters[:many]), lower=low, upper=high)
 
     limits = tuple(inf if end is None else end for end, inf in zip(ends, (-np.inf, np.inf), strict=True)) if censored else (-np.inf, np.inf)
-    return Tree((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts, (limits[0], limits[1]))
+    return Parametrised((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts, (limits[0], limits[1]))
 
 
 def number_in(variable: Variable) -> float | None:
     """The plain number that a constant expression is; None of any other."""
-    value = folded(variable)
+    value = constant_value(variable)
     return None if value is None or np.size(value) != 1 or arrays_above([variable]) else float(np.ravel(value)[0])
 
 

@@ -21,7 +21,7 @@ from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
 from pymc_dp.models.elementwise_intervals import Interval
 from pymc_dp.models.intervals import interval
-from pymc_dp.models.structure import SKIPPED, Unreduced, folded, substitute, untruncated
+from pymc_dp.models.structure import SKIPPED, Unreduced, constant_value, substitute, untruncated
 from pymc_dp.models.unknowns import Unknown, shape_of_unknown, support_of
 from pymc_dp.privacy.accounting import Refusal
 
@@ -117,7 +117,7 @@ def _quantiles(name: str, random: Variable, intervals: Mapping[Variable, Interva
         raise Refusal(f"The quantiles of the prior of {name} are not known. {by_hand}")
     parameters = base.owner.op.dist_params(base.owner)
     if _is_truncated(random):
-        if any(folded(parameter) is None for parameter in parameters):
+        if any(constant_value(parameter) is None for parameter in parameters):
             raise Refusal(f"The prior of {name} is truncated, and its parameters are unknown. {by_hand}")
         ends = [_quantile(random, None, share) for share in (TAIL, 1 - TAIL)]
         return ends[0], ends[1]
@@ -146,21 +146,21 @@ def _quantile(random: Variable, parameters: Sequence[np.ndarray] | None, share: 
         return np.asarray(pm.icdf(plain, share, warn_rvs=False).eval(mode="FAST_COMPILE"), dtype=float)
 
 
-def says_more(variable: Variable) -> bool:
-    """Whether the transform of an unknown says more of it than its prior does."""
+def has_own_transform(variable: Variable) -> bool:
+    """Whether an unknown has another transform than PyMC's default for its prior, such as one that keeps an order."""
     random = variable.owner.inputs[0]
     return type(variable.owner.op.transform) is not type(_default_transform(random.owner.op, random))
 
 
-def is_held_back(variable: Variable) -> bool:
-    """Whether an unknown has a transform that says more of it than its prior does, such as an order; a draw from the prior knows none."""
-    return variable.owner.op.transform is not None and says_more(variable)
+def is_constrained(variable: Variable) -> bool:
+    """Whether the transform of an unknown may constrain it, to an order for example: draws from its prior do not know of that."""
+    return variable.owner.op.transform is not None and has_own_transform(variable)
 
 
 def _keeping(name: str, variable: Variable, low: np.ndarray, high: np.ndarray) -> Transform | None:
     """What keeps a chain within an interval, in place of the transform that the model has; None where that one does."""
     random, transform = variable.owner.inputs[0], variable.owner.op.transform
-    if says_more(variable):
+    if has_own_transform(variable):
         raise Refusal(
             f"The transform of {name} says more of it than its prior does, such as an order, and an interval would end that. Leave it out"
             " and sort what was drawn."

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
-from pymc_dp.models.structure import folded, untruncated
+from pymc_dp.models.structure import constant_value, untruncated
 from pymc_dp.privacy.accounting import Refusal
 
 
@@ -76,7 +76,7 @@ LIMITED = {"Uniform": (0, 1), "TruncatedNormal": (2, 3), "Triangular": (0, 2)}
 
 def _known(variable: Variable) -> np.ndarray | None:
     """The value of a constant expression."""
-    value = folded(variable)
+    value = constant_value(variable)
     return None if value is None else np.asarray(value, dtype=float)
 
 

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.planning.covariates import drawn_from, entries_of
-from pymc_dp.planning.records import rows_for, truths
+from pymc_dp.planning.records import rows_for, simulated_unknowns
 from pymc_dp.plans.bounds import MOST_PREDICTOR, bounds_by_name, covariate_bounds, kind_of, needs, predictor_name, private_covariates
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
@@ -82,18 +82,18 @@ def suggest_bounds(
     neighbours: str = "replace",
     missing: Mapping[str, object] | Iterable[str] | None = None,
 ) -> SuggestedBounds:
-    """Suggest bounds from the priors, free: those between which nearly all values lie that the model expects. No record is read.
+    """Suggest bounds from the priors: those that hold nearly all values that the model expects. No record is read, so it costs nothing.
 
-    They are as good as the priors: of priors that allow anything, bounds are so wide that noise drowns what lies within, and this is
-    said. Widen or narrow them by what you know, never by a look at the records.
+    Bounds are as good as the priors: if these allow almost anything, bounds are so wide that the noise hides the records, and the result
+    says so. Widen or narrow them by what you know, never by a look at the records.
 
     Parameters
     ----------
     model : pm.Model, optional
         The model in context if left out.
     covariate_law : mapping, optional
-        By name of a private covariate, what its values are like: see ``plan``. Without one, and without bounds of your own, nothing is
-        known of a covariate, nor of what rests on it.
+        By name of a private covariate, how its values are distributed: see ``plan``. Without one, and without bounds of your own, no
+        bounds are suggested for a covariate, nor for what depends on it.
     assuming : mapping, optional
         Values of unknowns, as in ``plan``: needed where a prior is improper.
     share : float
@@ -106,7 +106,7 @@ def suggest_bounds(
     Returns
     -------
     SuggestedBounds
-        A dict: use it as ``bounds=``. It says what it rests on.
+        A dict: use it as ``bounds=``. Printed, it says what it is based on.
 
     Raises
     ------
@@ -188,7 +188,7 @@ class _Suggesting:
         wanted = list(self._wanted())
         if not wanted:
             return
-        truth = truths(self.side.spec, assuming, DRAWS, self.rng)
+        truth = simulated_unknowns(self.side.spec, assuming, DRAWS, self.rng)
         for likelihood, linked in wanted:
             name = predictor_name(likelihood) if linked else likelihood.name
             lacking = self._lacking(likelihood)

@@ -27,7 +27,7 @@ def simulated_covariates(
             if placeholder.name in laws:
                 values = drawn_from(laws[placeholder.name], placeholder.name, records[variable], entries, rng)
             else:
-                values = _even(placeholder, bounded, records[variable], entries, rng)
+                values = _uniform(placeholder, bounded, records[variable], entries, rng)
             values = np.rint(values).astype(np.int64) if placeholder.whole or placeholder.index else values
             if placeholder.index and ((values < 0) | (values >= (placeholder.levels or 1))).any():
                 raise Refusal(
@@ -111,7 +111,7 @@ def _of_kind(law: object, size: tuple[int, ...], rng: np.random.Generator) -> np
     return values[rng.integers(len(values), size=size if values.ndim == 1 else size[0])]
 
 
-def _even(
+def _uniform(
     placeholder: Placeholder, bounded: Bounded | None, records: int, entries: tuple[int, ...], rng: np.random.Generator
 ) -> np.ndarray:
     """All values as likely: levels, whole numbers within bounds, or real ones."""

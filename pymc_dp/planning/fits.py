@@ -59,7 +59,7 @@ class Fit:
 def private_fit(side: PublicSide, released: Release, sampler: Sampler, seed: int) -> Fit:
     """The posterior given a release of simulated records, with its noise in the likelihood."""
     private = rewritten(side.spec, released)
-    with _in_silence():
+    with _without_warnings():
         tree = chains_of(sampler.draws, private, released, sampler.settings(seed))
     return _fit_of(side, tree)
 
@@ -68,7 +68,7 @@ def fit_without_privacy(side: PublicSide, records: Simulated, sampler: Sampler, 
     """The posterior given the simulated records as they are."""
     ordinary, data = ordinary_model(side, records)
     settings = sampler.settings(seed)
-    with ordinary, _in_silence():
+    with ordinary, _without_warnings():
         by_nutpie = nutpie_model(ordinary, settings, data)
         if by_nutpie is None:
             tree = pm.sample(sampler.draws, model=ordinary, **settings)
@@ -130,7 +130,7 @@ def _settled(tree: Any) -> bool:
 
 
 @contextmanager
-def _in_silence() -> Iterator[None]:
+def _without_warnings() -> Iterator[None]:
     """Dozens of fits say nothing one by one: how many are not to be trusted is said in the end."""
     log = logging.getLogger("pymc")
     before = log.level

@@ -11,13 +11,13 @@ from pymc.model.fgraph import ModelPotential
 from pymc_dp.audits.progress import progress
 from pymc_dp.planning.covariates import assumptions
 from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
-from pymc_dp.planning.records import Simulated, planned_records, simulated_records, truths
+from pymc_dp.planning.records import Simulated, planned_records, simulated_records, simulated_unknowns
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records
 from pymc_dp.plans.widths import MEASURES, PlannedWidths, check_width
-from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, protected
+from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exact_epsilon, is_whole, protected
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
@@ -60,9 +60,10 @@ def plan(
 ) -> PlannedWidths:
     """Find out what epsilon buys, before anything is paid: how wide posteriors will be after a release, and without privacy.
 
-    Unknowns are drawn from the priors, records from the likelihoods given them, and a release of these is imagined at every epsilon. The
-    private model is fitted to it, and the model itself to the records as they are. No record of yours is read: public arrays are used as
-    they are, and private ones are simulated. So it costs nothing, as long as what you write here does not come from the records.
+    Unknowns are drawn from the priors, records from the likelihoods given them, and a release of these is simulated at every epsilon. The
+    private model is fitted to each release, and your model to the simulated records without noise. No record of yours is read: public
+    arrays are used as they are, and private ones are simulated. So it costs nothing, as long as what you write here does not come from
+    the records.
 
     Parameters
     ----------
@@ -71,28 +72,27 @@ def plan(
     epsilon : number or list of numbers, optional
         In nats; 0.1, 0.3, 1 and 3 if left out.
     width : mapping of str to float, optional
-        The way back: by name of an unknown, how wide its 90 % interval may be. The epsilon that this takes is looked for between 0.03 and
-        10, or among those in ``epsilon``.
+        The reverse question: by name of an unknown, how wide its 90 % interval may be. The epsilon that this takes is looked for between
+        0.03 and 10, or among those in ``epsilon``.
     assuming : mapping, optional
         Values of unknowns to plan for, ``{"beta": 0.5}``; what is not named is drawn from the priors given them.
     covariate_law : mapping, optional
-        By name of a private covariate or index, what its values are like: a distribution such as ``pm.Normal.dist(40, 12)``, an array of
-        draws from outside the records, or a function of (rng, size). Without one they are uniform within their bounds, or over the levels
-        of an index, and the table says so.
+        By name of a private covariate or index, how its values are distributed: a distribution such as ``pm.Normal.dist(40, 12)``, an
+        array of draws that do not come from the records, or a function of (rng, size). Without one they are uniform within their bounds,
+        or over the levels of an index, and the table says so.
     records : int, optional
-        How many records to plan for: needed where their number is private; where nothing public is as long as they are, any number will do.
-        With ``unit=Person(...)`` how many rows count.
+        How many records to plan for; as many as the model has if left out. Needed where their number is private. Another number than the
+        model's is possible only if no public array has an entry per record. With ``unit=Person(...)``, how many rows count.
     simulations : int
         Data sets that are simulated, each with unknowns of its own.
     mechanism : str, Mechanism or list
         A noise, as ``release`` takes it; several are compared.
     delta, bounds, public, unit, neighbours, missing, disjoint, weights
-        See ``release``. Nothing is missing in what is simulated. Rows of one person are simulated as the model has them: where it
-        does not say that they are alike, they are not.
+        See ``release``. No simulated value is missing. Simulated rows of one person are correlated only if the model says so.
     draws, tune, chains : int
         Of every fit.
     random_seed : int, optional
-        With the same seed the same plan is made. This noise protects nothing, so it may be seeded.
+        The same seed makes the same plan. The simulated noise protects nobody, so it may be seeded.
     progressbar : bool
 
     Returns
@@ -125,7 +125,7 @@ def plan(
         check_width(width, names)
     laws, assumed, rng = dict(covariate_law or {}), dict(assuming or {}), np.random.default_rng(random_seed)
     many, notes = planned_records(side, records), assumptions(side, laws)
-    truth = truths(side.spec, assumed, simulations, rng)
+    truth = simulated_unknowns(side.spec, assumed, simulations, rng)
 
     def simulated(k: int) -> Simulated:
         return simulated_records(side, truth.isel(draw=[k]), laws, many, rng)
@@ -187,7 +187,7 @@ def _requested(epsilon: object, width: object, mechanism: object, delta: object)
 
 def _checked_sampler(draws: object, tune: object, chains: object, simulations: object) -> Sampler:
     for name, value, least in (("draws", draws, 2), ("tune", tune, 1), ("chains", chains, 1), ("simulations", simulations, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_DRAWS:
+        if not is_whole(value, least, MOST_DRAWS):
             raise Refusal(f"{name} must be a whole number of at least {least}. Write for example {name}={max(least, 2)}.")
     return Sampler(draws, tune, chains)  # type: ignore[arg-type]
 

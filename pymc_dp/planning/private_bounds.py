@@ -230,8 +230,8 @@ def _notes(column: Column, pair: tuple[float, ...], rank: float) -> Iterator[str
     """What a pair of bounds rests on, in words, from public numbers."""
     label, (low, high) = column.label, pair
     yield (
-        f"{label}: near the quantiles {low:g} and {high:g}, and then moved apart; each is off by {rank:.0f} values at most, but for one"
-        " time in 20"
+        f"{label}: near the quantiles {low:g} and {high:g}, and then moved apart; each misses its quantile by at most {rank:.0f} values,"
+        " 19 times in 20"
     )
     values = None if column.records is None else column.records * len(column.places)
     if values is not None and min(low, 1 - high) * values < rank * 0.999:

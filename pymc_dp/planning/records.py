@@ -10,7 +10,7 @@ import pytensor
 from pymc.model.fgraph import ModelFreeRV
 
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
-from pymc_dp.models.truncated_priors import is_held_back
+from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.planning.covariates import simulated_covariates
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.predictive import drawn_on
@@ -63,7 +63,7 @@ def planned_records(side: PublicSide, records: object) -> dict[str, int]:
     return dict.fromkeys(names, int(records))
 
 
-def truths(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rng: np.random.Generator) -> "xr.Dataset":
+def simulated_unknowns(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rng: np.random.Generator) -> "xr.Dataset":
     """Values of all unknowns, of dims (chain, draw, ...): those assumed, and the others from the priors given them.
 
     Raises
@@ -80,7 +80,7 @@ def truths(spec: ModelSpec, assuming: Mapping[str, object], simulations: int, rn
     rest = [name for name in names if name not in values]
     drawn: list[np.ndarray] = []
     free = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV) and not hasattr(v.owner.inputs[0].type, "dims")]
-    if held := next((v.owner.op.name for v in free if v.owner.op.name in rest and is_held_back(v)), None):
+    if held := next((v.owner.op.name for v in free if v.owner.op.name in rest and is_constrained(v)), None):
         raise Refusal(
             f"The transform of {held} says more of it than its prior does, such as an order, and draws from the prior do not keep to that."
             f" Write assuming={{{held!r}: ...}}."

@@ -20,38 +20,38 @@ EXAMPLE = "Write for example pymc_dp.Bins(0, 100, 40), or pymc_dp.Bins(edges=[0,
 @explained_class
 @dataclass(frozen=True)
 class Bins:
-    """Counts in bins: what is released of an observed variable whatever its likelihood, ``bounds={"y": pymc_dp.Bins(0, 100, 40)}``.
-    With it, private covariates that are real numbers can be told by their bins, too: ``bounds={"x": pymc_dp.Bins(0, 50, 10), ...}``.
+    """Bounds that release counts in bins (a histogram), for any likelihood of single numbers: ``bounds={"y": pymc_dp.Bins(0, 100, 40)}``.
 
-    A record adds 1 to the count of one bin, so that it moves the counts by 2 if it is replaced by another, however many bins there are.
-    The first bin holds everything below it as well, and the last one everything above, so no value is moved. A value that is equal to an
-    edge belongs to the bin below that edge. The private model then is about binned data: the probability of a bin is that of
-    the likelihood, whichever it is.
+    A record adds 1 to the count of one bin, so it moves the counts by 2 if it is replaced by another, however many bins there are.
+    The first bin also holds everything below it, and the last one everything above, so no value is clamped. A value that is equal to an
+    edge belongs to the bin below that edge. The private model is about binned data: the probability of a bin is the one that your
+    likelihood gives it.
 
-    Of covariates in bins the counts are released for every combination of their bins. A record still adds 1 to one count. The private model
-    integrates the likelihood over where in its bin a covariate lies: between the edges, with a density that the counts of the
-    bins beside it suggest (docs/bins.md). That is approximate, and no longer so as bins become narrow.
+    Private covariates that are real numbers can be put in bins, too: ``bounds={"x": pymc_dp.Bins(0, 50, 10), ...}``. Then counts are
+    released for every combination of bins. A record still adds 1 to one count. The private model integrates the likelihood over the
+    bin that a covariate lies in, with a density that the counts of the neighbouring bins suggest (docs/bins.md). That is approximate; the
+    error vanishes as bins become narrow.
 
     Parameters
     ----------
     lower, upper : float
-        In the units of the values: where the first bin starts and the last one ends, were they not open.
+        In the units of the values: the lower edge of the first bin and the upper edge of the last, which both are open.
     bins : int, optional
         How many bins of equal width. If left out it is 1.5 times the cube root of the number of records, rounded, from 8 to 60, and
-        20 where that number is private: about the number at which a mean and a standard deviation are known best at epsilon 1, where
-        ``upper - lower`` is 8 to 16 standard deviations. Of a covariate it is the cube root of the number of records, or of several
-        their fourth root, from 4 to 12, and 6.
+        20 where that number is private: about the number at which a mean and a standard deviation are estimated best at epsilon 1, where
+        ``upper - lower`` is 8 to 16 standard deviations. For a covariate it is the cube root of the number of records, for several
+        covariates the fourth root, from 4 to 12; and 6 where that number is private.
     edges : sequence of float, optional
-        Instead of these, the edges of all bins in increasing order, one more than there are bins.
+        Instead of the other arguments: the edges of all bins in increasing order, one more than there are bins.
 
     Raises
     ------
     Refusal
-        For edges that are none.
+        For edges that are not finite and increasing.
 
     See Also
     --------
-    pymc_dp.queries.Bins : levels of a column that questions are asked about; another class.
+    pymc_dp.queries.Bins : another class, for the columns of a ``QuerySession``.
 
     Examples
     --------
@@ -99,16 +99,16 @@ class Bins:
             return tuple(self.edges)
         assert self.lower is not None
         assert self.upper is not None
-        by_rule = chosen_of_covariate(records, covariates) if covariates else chosen(records)
+        by_rule = default_covariate_bins(records, covariates) if covariates else default_bins(records)
         return _edges(np.linspace(self.lower, self.upper, (self.bins or by_rule) + 1))
 
 
-def chosen(records: int | None) -> int:
+def default_bins(records: int | None) -> int:
     """How many bins there are where the user does not say it: see ``Bins``."""
     return UNKNOWN if records is None else int(np.clip(np.rint(1.5 * records ** (1 / 3)), FEWEST, MOST))
 
 
-def chosen_of_covariate(records: int | None, covariates: int) -> int:
+def default_covariate_bins(records: int | None, covariates: int) -> int:
     """How many bins a covariate has where the user does not say it, and so many are in bins together: see ``Bins``."""
     if records is None:
         return UNKNOWN_OF_COVARIATE

@@ -51,12 +51,12 @@ class Bounded:
 
 @explained_class
 class Natural(NamedTuple):
-    """Bounds outside which no value can lie: ages of those who were asked from 17 on, ``bounds={"age": pymc_dp.Natural(17, 90)}``.
+    """Bounds outside which no value can lie, such as ages in a survey of adults: ``bounds={"age": pymc_dp.Natural(17, 90)}``.
 
-    Privacy does not rest on that: what lies outside is moved to the bounds, as with a plain pair. The private model does: with a plain
-    pair it takes values at a bound for what was moved there, with natural bounds it takes all values for what they are. A normal
-    model of ages whose tail reaches below 17 then is what it would be without privacy. A response with covariates is always taken for what
-    it is; there natural bounds say that nothing was cut off, and that ``sample`` need not warn of it.
+    With a plain pair, the private model assumes that values at a bound may have been clamped there. With natural bounds it assumes that
+    nothing was clamped: a normal model of ages whose tail reaches below 17 is then fitted as it would be without privacy. The promise does
+    not depend on it: values outside are clamped in both cases. A response with covariates is always modelled as if nothing was clamped;
+    there natural bounds say that this is so, and that ``sample`` need not warn.
 
     Attributes
     ----------

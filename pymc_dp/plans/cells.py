@@ -111,7 +111,7 @@ def planned_cells(
     if likelihood.make is not None and not domain.edges and domain.upper - domain.lower >= MOST_VALUES:
         raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
     check_tables(likelihood, grid)
-    structure = structure_of(likelihood, grid, linear=False)
+    structure = structure_of(likelihood, linear=False)
     if sizes == "public":
         sensitivity = over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)
@@ -127,7 +127,7 @@ def planned_cells(
     return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)
 
 
-def _drawn(likelihood: Likelihood) -> str:
+def _advise_draws(likelihood: Likelihood) -> str:
     """How to draw from the posterior, where a record has a density; else nothing."""
     vector = likelihood.family is not None and likelihood.family.NDIM > 0
     if likelihood.again is None or vector or likelihood.ordered:
@@ -135,7 +135,7 @@ def _drawn(likelihood: Likelihood) -> str:
     return '; or draw from the posterior itself: mechanism=pymc_dp.PosteriorSample(truncate="prior")'
 
 
-def _by_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
+def _advise_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
     """How to count a covariate in bins, where that is possible; else nothing. Of what is censored it may be the limit, and is not named."""
     binned, counted = likelihood.between is not None, likelihood.make is not None or likelihood.distribution in MIXED
     if placeholder.parent or not placeholder.plain or placeholder.axis is None or likelihood.distribution == "Censored":
@@ -146,7 +146,7 @@ def _by_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
     return f"; or count it in bins: bounds={{{outcome}{placeholder.name!r}: pymc_dp.Bins(lower, upper)}}"
 
 
-def _at_random(likelihood: Likelihood, placeholder: Placeholder) -> str:
+def _advise_randomise(likelihood: Likelihood, placeholder: Placeholder) -> str:
     """How to tell every record at random, where that is possible; else nothing. Of what is censored a covariate may be the limit."""
     if not likelihood.alone or likelihood.distribution == "Censored" or not (placeholder.plain or placeholder.parent):
         return ""
@@ -159,7 +159,7 @@ def in_bins_too(likelihood: Likelihood) -> bool:
     return likelihood.family is not None and likelihood.family.NDIM == 0 and not likelihood.levels
 
 
-def _public(likelihood: Likelihood) -> str:
+def _advise_public(likelihood: Likelihood) -> str:
     """How to make cells public, which may be as many as there are."""
     private = [placeholder for placeholder in likelihood.inputs if placeholder.private and placeholder.name and not placeholder.parent]
     if not private:
@@ -183,7 +183,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             and not placeholder.whole
             and (placeholder.name not in covariates or covariates[placeholder.name].levels is None)
         ):
-            name, drawn = placeholder.name, _drawn(likelihood)
+            name, drawn = placeholder.name, _advise_draws(likelihood)
             reason = likelihood.not_linear or f"its likelihood, {likelihood.distribution}, is not normal"
             if likelihood.linear is not None and likelihood.linear.link:
                 linked = predictor_name(likelihood)
@@ -195,12 +195,13 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             raise Unreduced(
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
                 f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
-                f"{_by_bins(likelihood, placeholder)}{_at_random(likelihood, placeholder)}"
+                f"{_advise_bins(likelihood, placeholder)}{_advise_randomise(likelihood, placeholder)}"
             )
     if grid is None:
         most = max((i for i in likelihood.inputs if i.private and i.name in covariates), key=lambda i: np.max(covariates[i.name].upper))
         raise Unreduced(
-            f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_public(likelihood)}{_by_bins(likelihood, most)}"
+            f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_advise_public(likelihood)}"
+            f"{_advise_bins(likelihood, most)}"
         )
     if grid.within and rows_with_nodes(grid.size, len(grid.within)) > MOST_CELLS:
         binned = ", ".join(likelihood.inputs[k].name for k, edges in zip(grid.inputs, grid.bins, strict=True) if edges)
@@ -209,11 +210,13 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
         )
     if grid.size > MOST_CELLS:
         names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
-        raise Unreduced(f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels{_public(likelihood)}")
+        raise Unreduced(
+            f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels{_advise_public(likelihood)}"
+        )
     return grid
 
 
-def said_of_bins(statistic: PlannedStatistic) -> list[str]:
+def bins_in_words(statistic: PlannedStatistic) -> list[str]:
     """Which bins covariates are counted in, in words."""
     phrases = []
     for k, edges in zip(statistic.grid.inputs, statistic.grid.bins, strict=True):

@@ -66,7 +66,7 @@ def numbers_of(statistic: PlannedStatistic, records: int | None) -> str:
     return f"{words}: {SPARSE}" if crowded else words
 
 
-def promised(unit: str, neighbours: str, disjoint: Sequence[Sequence[str]], indices: Collection[str]) -> Iterator[tuple[str, str]]:
+def promise_in_words(unit: str, neighbours: str, disjoint: Sequence[Sequence[str]], indices: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is protected, in words, and what that says nothing about.
 
     Parameters

@@ -9,21 +9,21 @@ from math import exp
 import numpy as np
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
-from pymc_dp.families.residuals import said_of_residuals
+from pymc_dp.families.residuals import residuals_in_words
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
-from pymc_dp.plans.cells import FEW_CELLS, said_of_bins
+from pymc_dp.plans.cells import FEW_CELLS, bins_in_words
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.division import Divided
-from pymc_dp.plans.hints import gaussian_width, numbers_of, promised
+from pymc_dp.plans.hints import gaussian_width, numbers_of, promise_in_words
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.plan import planned
-from pymc_dp.plans.pooled import may_pool, said_of_pooling
+from pymc_dp.plans.pooled import may_pool, pooling_in_words
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, shares
@@ -162,8 +162,8 @@ class Inspection:
         fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
         least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
         return (
-            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 a posterior draw keeps splits of levels within"
-            f" {least:.3g} and {1 - least:.3g}. Noise at epsilon 1, at another divided by it:"
+            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 PosteriorSample keeps splits of levels"
+            f" within {least:.3g} and {1 - least:.3g}. Noise at epsilon 1 (at another epsilon, divided by it):"
         )
 
     def _first(self) -> Iterable[tuple[str, str]]:
@@ -209,7 +209,7 @@ class Inspection:
         if len(self.rows) > 1:
             yield "epsilon", self._shared()
         indices = [name for name, use, _ in self.arrays if use == "index"]
-        yield from promised(self.unit, self.neighbours, self.disjoint, indices)
+        yield from promise_in_words(self.unit, self.neighbours, self.disjoint, indices)
 
     def _shared(self) -> str:
         """How epsilon is shared among observed variables, in words."""
@@ -318,11 +318,11 @@ def _row(
     if statistic.domain.edges:
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if grid.within:
-        reason = "; ".join(part for part in (reason, *said_of_bins(statistic)) if part)
+        reason = "; ".join(part for part in (reason, *bins_in_words(statistic)) if part)
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     if may_pool(statistic):
-        reason = "; ".join(part for part in (reason, said_of_pooling(statistic)) if part)
+        reason = "; ".join(part for part in (reason, pooling_in_words(statistic)) if part)
     aware = knows_its_noise(regression)
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
@@ -365,15 +365,16 @@ def _said_of(regression: Regression) -> str:
     """What its law leaves open, in words."""
     if regression.link:
         return _approximation(regression)
-    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE + said_of_residuals(regression)
+    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE + residuals_in_words(regression)
 
 
 def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
     return (
-        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is approximated by a quadratic at"
-        " the coefficients of the last round, made wider by the error that this may have"
+        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is approximated by that of normal"
+        " features near the coefficients of the last round, made wider by the error that this may have; where noise hides the information"
+        " slopes rest on priors"
         + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")
         + " (one or two features, rounded, with all their values as bounds, {0, 1, 2}, are a table, which is exact)"
     )

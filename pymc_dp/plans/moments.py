@@ -14,7 +14,7 @@ from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.basis import released_basis
 from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
-from pymc_dp.plans.statistic import Grid, PlannedStatistic, of_records
+from pymc_dp.plans.statistic import Grid, PlannedStatistic, sensitivity_of_sums
 
 MULTIPLIERS = ((1, 1), (2, 3), (1, 2), (1, 3))
 """By what second moments may be multiplied before the noise: all, and in their place products with the response."""
@@ -73,7 +73,7 @@ def planned_moments(
     domain = as_declared(domain, bounds.get(likelihood.name))
     moves = "kept" if exchanged else sizes
     regression = replace(regression, multipliers=_multipliers(regression, likelihood, moves, grid))
-    sensitivity = of_records(regression, likelihood, moves, grid)
+    sensitivity = sensitivity_of_sums(regression, likelihood, moves, grid)
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
 
 
@@ -90,7 +90,7 @@ def _multipliers(regression: Regression, likelihood: Likelihood, moves: str, gri
     def cost(multipliers: tuple[int, int]) -> tuple[Fraction, Fraction]:
         """Variances of the noise that slopes have, for Laplace and for Gaussian noise, but for factors that are the same for all."""
         every, response = multipliers
-        sensitivity = of_records(replace(regression, multipliers=multipliers), likelihood, moves, grid)
+        sensitivity = sensitivity_of_sums(replace(regression, multipliers=multipliers), likelihood, moves, grid)
         variance = Fraction(1, response**2) + OF_FEATURES / every**2
         return sensitivity.difference**2 * variance, sensitivity.square * variance
 

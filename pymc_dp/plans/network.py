@@ -208,18 +208,18 @@ class Network:
         """
         return max(0, *(-(int(tables[node.name].min()) // weight_of(self.shape(node))) for node in self.nodes))
 
-    def stealth(self, epsilon: float, neighbours: str = "replace", probability: float = 0.9, draws: int = 2000) -> float:
-        """The paper's t at which no entry is negative with this probability, had there been no record: so it costs nothing.
+    def stealth(self, epsilon: float, neighbours: str = "replace") -> float:
+        """The paper's t at which no entry is negative with probability 0.9, had there been no record: so it costs nothing.
 
         By simulation of the noise on empty tables, always the same; in units of 4 N^2 / epsilon (ZRD16, Algorithm 2, line 6).
         """
         scale, N = self.fourier_sensitivity(neighbours) / epsilon, len(self.coefficients)
         rng, shifts = np.random.default_rng(0), []
-        for _ in range(draws):
+        for _ in range(2000):
             noise = np.rint(rng.laplace(0.0, 1024 * scale, N)).astype(np.int64)
             noise[0] *= neighbours != "replace"
             shifts.append(self.needed_shift(self.tables(noise)) / 1024)
-        return float(np.quantile(shifts, probability)) * epsilon / (4 * N**2)
+        return float(np.quantile(shifts, 0.9)) * epsilon / (4 * N**2)
 
     def paper_shift(self, t: float, epsilon: float) -> float:
         """4 t N^2 / epsilon, in units of the empty coefficient: no entry is negative with probability 1 - exp(-t) for t >= 1.

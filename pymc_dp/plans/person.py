@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.same_arrays import data_of
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import arrays_above
-from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, is_whole
 from pymc_dp.privacy.calls import explained_class, meant_by
 
 READABLE = "biufcUSOT"
@@ -27,30 +27,30 @@ EXAMPLE_OF_ARRAY = 'unit=pymc_dp.Person(ids, at_most=5, name="patient")'
 @explained_class
 @dataclass(frozen=True, eq=False, repr=False)
 class Person:
-    """All rows of a person are protected together, however many there are.
+    """A unit that protects all rows of a person together, however many there are: ``unit=pymc_dp.Person("patient_id", at_most=5)``.
 
     Neighbouring data sets differ in all rows of one person: they are exchanged for all rows of another one ("replace"), or are there or not
-    ("add_remove"). Either way the number of rows is private. At most ``at_most`` rows of each person count; which of them do is decided by
-    a hash of the person's name, of what the row says and of its place among the person's own rows that say the same, and by nothing else.
-    A row without a name is left out.
+    ("add_remove"). Either way the number of rows is private. At most ``at_most`` rows of each person count. Which of them do is as good as
+    random and always the same: it depends on a hash of the person's identifier and of the row, and on no other person.
+    A row without an identifier is left out.
 
     Parameters
     ----------
     key : str or array
-        Says whose each row is: the name of a ``pm.Data`` that the model holds, which no likelihood need use, or an array (N,) of whole
-        numbers or texts, or a column of pandas, polars or Arrow. PyMC keeps whole numbers of a ``pm.Data`` in 32 bits: if yours are larger
-        give them as an array, because two people whose numbers differ by 2**32 would be one. In an array whole numbers beyond 2**53 name
-        nobody, because one that is missing would make doubles of all: give those as a list, or as a column of type ``Int64``.
+        The identifier of the person for every row: the name of a ``pm.Data`` of the model, which no likelihood need use, or an array (N,)
+        of whole numbers or texts, or a column of pandas, polars or Arrow. With ``data=``, the name of a column. PyMC keeps whole numbers
+        of a ``pm.Data`` in 32 bits: give larger ones as an array, because two people whose numbers differ by 2**32 would be one. In an
+        array whole numbers beyond 2**53 identify nobody: give those as a list, or as a column of type ``Int64``.
     at_most : int
-        So many rows of a person count. Noise is as many times as wide as for single rows.
+        How many rows of a person count at most. Noise is this many times as wide as for single rows.
     name : str, optional
-        What a person is called in summaries and ledgers: the name of the ``pm.Data`` if left out. An array has no name, so it needs one: a
-        ledger adds up what was spent on people of one name.
+        What a person is called in summaries and ledgers: the name of the ``pm.Data`` if left out. An array needs a name, because a
+        ledger adds up what was spent on persons with one name.
 
     Raises
     ------
     Refusal
-        When these cannot be what they stand for.
+        When an argument is of the wrong kind; the message says what to write instead.
 
     Examples
     --------
@@ -67,11 +67,10 @@ class Person:
     declared: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.at_most, int) and not isinstance(self.at_most, bool) and self.at_most >= 1
         named = isinstance(self.name, str) and isinstance(self.key, str | Variable | np.ndarray | list | tuple) | hasattr(
             self.key, "__array__"
         )
-        if not whole or not named or isinstance(self.key, Variable):
+        if not is_whole(self.at_most, 1) or not named or isinstance(self.key, Variable):
             raise Refusal(
                 f"Person needs the name of a pm.Data, or an array, and how many rows of a person count at most. Write {EXAMPLE}, or"
                 f" {EXAMPLE_OF_ARRAY}."

@@ -123,13 +123,14 @@ def _of_records(
     public = [placeholder.name for placeholder in likelihood.inputs if not placeholder.private]
     if neighbours == "add_remove" and public:
         raise Unreduced(
-            f"{public[0]} is public, and as long as there are records, for all that can be known: that reveals how many"
-            ' there are. With neighbours="add_remove" no array above a likelihood can be public. Write neighbours="replace"'
+            f"{public[0]} is public and may have an entry for every record, which reveals how many there are. With"
+            ' neighbours="add_remove" no array that a likelihood depends on can be public. Write neighbours="replace", or leave'
+            f" {public[0]} out of public"
         )
     if person is not None and public:
         raise Unreduced(
             f"{public[0]} is public, and has an entry for every row: that reveals how many rows there are, and whose. Where all rows of one"
-            f" {person.name} are protected no array above a likelihood can be public"
+            f" {person.name} are protected no array that a likelihood depends on can be public. Leave {public[0]} out of public"
         )
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}

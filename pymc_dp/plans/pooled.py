@@ -38,7 +38,7 @@ def _plain(planned: PlannedStatistic, regression: Regression) -> bool:
     )
 
 
-def said_of_pooling(statistic: PlannedStatistic) -> str:
+def pooling_in_words(statistic: PlannedStatistic) -> str:
     """What is released where public cells are many, in words."""
     regression = statistic.regression
     assert regression is not None

@@ -10,7 +10,7 @@ from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.bins import binned_in
 from pymc_dp.plans.disjoint import Groups, check_disjoint
 from pymc_dp.plans.person import EXAMPLE, Person
-from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows
+from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows, is_whole
 from pymc_dp.privacy.calls import explained_class
 from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
 
@@ -45,9 +45,8 @@ class Individual:
     rows: int = 1
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.rows, int) and not isinstance(self.rows, bool) and self.rows >= 1
-        events = self.events is None or (isinstance(self.events, int) and not isinstance(self.events, bool) and self.events >= 1)
-        if not (whole and events and self.membership in ("private", "public")):
+        events = self.events is None or is_whole(self.events, 1)
+        if not (is_whole(self.rows, 1) and events and self.membership in ("private", "public")):
             raise Refusal(
                 'Write for example Individual(events=3, membership="public", rows=1): positive integers, and "public" or "private".'
             )

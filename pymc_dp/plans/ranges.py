@@ -15,7 +15,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.elementwise_intervals import Interval
-from pymc_dp.models.intervals import Repeated, ends_of
+from pymc_dp.models.intervals import RepeatedInterval, ends_of
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.rowwise import Entry, Rowwise
 from pymc_dp.privacy.accounting import Refusal
@@ -83,7 +83,7 @@ class Pieces:
     listed: bool = False
 
 
-def pieces(rows: Rowwise, entries: Sequence[Entry], shared: Mapping[Variable, np.ndarray], norms: Mapping[Variable, float]) -> Pieces:
+def pieces(entries: Sequence[Entry], shared: Mapping[Variable, np.ndarray], norms: Mapping[Variable, float]) -> Pieces:
     """The box of a record cut into pieces: levels one by one, as far as they are few, and real numbers in equal parts."""
     parts, complete = _parts(entries)
     size = prod(len(low) for low, _ in parts)
@@ -153,7 +153,7 @@ def ranges(rows: Rowwise, cut: Pieces, points: np.ndarray | None = None, *, refe
     lower, upper = rows.lower, rows.upper
     norms = {**cut.norms, **{s: u.radius for s, u in zip(rows.stand_ins, rows.unknowns, strict=True) if np.isfinite(u.radius)}}
 
-    repeated = Repeated(rows.density, cut.given, rows.stand_ins, norms)
+    repeated = RepeatedInterval(rows.density, cut.given, rows.stand_ins, norms)
 
     def density(low: np.ndarray, high: np.ndarray) -> Interval:
         return repeated({v: (a, b) for v, a, b in zip(rows.stand_ins, rows.split(low), rows.split(high), strict=True)})

@@ -16,7 +16,8 @@ from pymc.model.fgraph import ModelFreeRV
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain
-from pymc_dp.models.intervals import by_entry
+from pymc_dp.families.limits import finite_pair
+from pymc_dp.models.intervals import products_as_sums
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
 from pymc_dp.models.truncated_priors import within_intervals
@@ -106,7 +107,7 @@ class Rowwise:
         """``density`` with every product of arrays as a sum of products: entry by entry, so that no record's part depends on where it
         stands or how many others there are, not even by rounding.
         """
-        return by_entry(self.density)
+        return products_as_sums(self.density)
 
     @cached_property
     def inputs(self) -> list[tuple[Placeholder, int]]:
@@ -220,16 +221,9 @@ def _check_fills(spec: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str
 
 def _value(likelihood: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
     """A placeholder for the observed values, and their domain."""
-    name = likelihood.name
-    pair = bounds.get(name)
-    if pair is not None:
-        try:
-            lower, upper = np.asarray(pair, dtype=float)
-        except (TypeError, ValueError):
-            raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
-        if not (np.isfinite([lower, upper]).all() and lower < upper):
-            raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
-        pair = float(lower), float(upper)
+    name, pair = likelihood.name, None
+    if bounds.get(name) is not None:
+        pair = finite_pair(name, bounds[name])
         within = max(pair[0], likelihood.limits[0]), min(pair[1], likelihood.limits[1])
         if pair != within:
             raise Refusal(f"{name} is censored, and has no values beyond. Write bounds={{{name!r}: ({within[0]:g}, {within[1]:g})}}.")

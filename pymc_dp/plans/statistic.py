@@ -139,7 +139,7 @@ class PlannedStatistic:
 
     def with_regression(self, regression: Regression) -> "PlannedStatistic":
         """This plan with another regression, once the values of public features are known."""
-        return replace(self, regression=regression, of_row=of_records(regression, self.likelihood, self._moves, self.grid))
+        return replace(self, regression=regression, of_row=sensitivity_of_sums(regression, self.likelihood, self._moves, self.grid))
 
     @property
     def _moves(self) -> str:
@@ -151,11 +151,11 @@ class PlannedStatistic:
         """How far one record can move what is released in every round: of a regression with a link there are several."""
         if self.regression is None or not self.regression.link:
             return (self.sensitivity,)
-        rounds = (of_records(scores, self.likelihood, self._moves, self.grid) for scores in self.regression.scores.rounds)
+        rounds = (sensitivity_of_sums(scores, self.likelihood, self._moves, self.grid) for scores in self.regression.scores.rounds)
         return tuple(sensitivity.of_rows(self.at_most or 1) for sensitivity in rounds)
 
 
-def of_records(statistics: Regression | Scores, likelihood: Likelihood, moves: str, grid: Grid) -> Sensitivity:
+def sensitivity_of_sums(statistics: Regression | Scores, likelihood: Likelihood, moves: str, grid: Grid) -> Sensitivity:
     """How far one record can move sums of these statistics, in all its columns: in its cell, to another, or as one more or less."""
     sensitivity = statistics.sensitivity(moves=bool(grid.inputs))
     if moves == "free":  # one record comes or goes
@@ -171,7 +171,7 @@ def over_columns(sensitivity: Sensitivity, columns: Sequence[int]) -> Sensitivit
     return Sensitivity(sensitivity.difference * many, sensitivity.square * many, sensitivity.norm, why)
 
 
-def structure_of(likelihood: Likelihood, grid: Grid | None, linear: bool) -> str:
+def structure_of(likelihood: Likelihood, linear: bool) -> str:
     """How the parameters depend on the record, in one word."""
     if likelihood.aggregate:
         return "aggregate"

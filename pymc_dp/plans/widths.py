@@ -244,10 +244,11 @@ class PlannedWidths:
         yield "simulated", f"{self.without.sizes['simulation']} data sets of {simulated} records; no record of yours was read"
         for text in self.assumptions:
             yield "assumed", text
-        fails = "; with a delta the promise may fail so much besides" if self._has_delta else ""
+        fails = "; with a delta, by at most delta more" if self._has_delta else ""
         yield (
-            "a guess",
-            f"about {self.protects}, of somebody who knows all others: believed so much before, it is believed at most so after{fails}",
+            "what a record says",
+            f"if somebody knows all other records and is so sure of a guess about {self.protects}, the release can make them at most this"
+            f" sure{fails}",
         )
         entries = "; in parentheses: of the narrowest and the widest entry" if any(row.narrowest < row.widest for row in self.rows) else ""
         yield "± is", f"the standard error of the width over the simulations{entries}"

@@ -14,13 +14,13 @@ from numpy.random import Generator
 from pymc.model.fgraph import ModelPotential
 from pytensor.graph.basic import Variable
 from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.models.intervals import interval, is_product
+from pymc_dp.models.intervals import interval
 from pymc_dp.models.spec import ModelSpec
-from pymc_dp.models.structure import Unreduced, above, substitute
+from pymc_dp.models.structure import Unreduced, above, is_product, scalar_name, substitute
 from pymc_dp.plans.ranges import pieces
 from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of
 from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Task, priced
@@ -54,7 +54,7 @@ def is_affine(variable: Variable, unknown: Variable) -> bool:
         return True
     operation, inputs = variable.owner.op, variable.owner.inputs
     resting = [unknown is factor or unknown in above([factor]) for factor in inputs]
-    name = type(operation.scalar_op).__name__ if isinstance(operation, Elemwise | CAReduce) else ""
+    name = scalar_name(operation)
     one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
     quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
     sums = name == "Add" or (isinstance(operation, Elemwise) and name in {"Sub", "Neg", "Identity"})
@@ -122,7 +122,7 @@ def in_ball(task: Task) -> Prepared:
 
 def _largest(rows: Rowwise, mean: Any, public: Any) -> tuple[float, float]:
     """The largest norm of a feature vector and the largest absolute response less what needs no coefficient, from bounds alone."""
-    cut = pieces(rows, entries_of(rows, public.arrays), public.shared, {})
+    cut = pieces(entries_of(rows, public.arrays), public.shared, {})
     value = cut.given[rows.values[0]]
     unit, zero = np.ones(rows.unknowns[0].shape), np.zeros(rows.unknowns[0].shape)
     stand_in, norms = rows.stand_ins[0], norms_of(rows)

@@ -9,7 +9,7 @@ from pytensor import config
 from pytensor import function as pytensor_function
 from pytensor.graph.replace import vectorize_graph
 
-from pymc_dp.models.truncated_priors import is_held_back
+from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.plans.rowwise import Rowwise
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.records import AT_ONCE
@@ -32,7 +32,7 @@ def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Cal
         Where a transform says more of an unknown than its law does: on a grid of its values nothing would keep to that.
     """
     for unknown in rows.unknowns:
-        if is_held_back(unknown.variable):
+        if is_constrained(unknown.variable):
             raise Refusal(
                 f"The transform of {unknown.name} may keep its values in some order, and grids know none. Leave it out and sort what was"
                 " drawn."
@@ -52,7 +52,7 @@ def log_prior(prior: pm.Model, rows: Rowwise, others: Sequence[str] = ()) -> Cal
     return of
 
 
-def tabulated(of: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray, many: int) -> np.ndarray:
+def integer_log_likelihoods(of: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray, many: int) -> np.ndarray:
     """The integer log-likelihoods (V, G) of all records that can occur, or a refusal where one has none."""
     at_once = max(AT_ONCE // many, 1)
     table = np.concatenate([of(numbers[start : start + at_once]) for start in range(0, len(numbers), at_once)])

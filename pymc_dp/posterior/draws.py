@@ -19,7 +19,7 @@ from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.labels import labelled
@@ -72,7 +72,7 @@ def _checked(
 
     @boundary
     def pay_and_draw() -> tuple[Drawn, str]:
-        receipt = paid(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=protection.unit, public=public)
+        receipt = receipt_for(task.ledger, price.cost, price.draws, neighbours=task.neighbours, unit=protection.unit, public=public)
         return prepared_draw.draw(receipt), receipt.head
 
     return Payable(price.cost, prepared_draw.schedule, pay_and_draw)
@@ -131,13 +131,13 @@ def find_MAP(  # noqa: N802 - PyMC's own name
     ledger: Ledger | Part | None = None,
     data: object = None,
 ) -> dict[str, np.ndarray]:
-    """A private maximum a posteriori estimate, by the exponential mechanism on a public grid.
+    """A private maximum a posteriori (MAP) estimate, by the exponential mechanism on a public grid.
 
-    The score of a point is its log posterior density, which one record moves by a range of at most C; it is drawn with
-    probability in proportion to exp(epsilon score / C) on the grid (ZRD16, Algorithm 3, corrected: their scores are probabilities of
-    sets, which promises nothing for densities; docs/theory.md). At a large epsilon it is the mode of the posterior, at a small one a
-    draw from a flattened posterior. Where S_t are the points whose score is within t of the best, the probability that the result
-    lies outside S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
+    At a large epsilon it is the mode of the posterior, at a small one a draw from a flattened posterior. A point of the grid is drawn with
+    probability in proportion to exp(epsilon score / C), where its score is the log posterior density, which one record moves by a range
+    of at most C (ZRD16, Algorithm 3, corrected: their scores are probabilities of
+    sets, which promises nothing for densities; docs/theory.md). If S_t are the points whose score is within t of the best, the
+    probability that the result lies outside S_2t is at most exp(-epsilon t / C) / (share of the grid in S_t).
 
     Parameters
     ----------
@@ -145,13 +145,13 @@ def find_MAP(  # noqa: N802 - PyMC's own name
         Total cost in nats.
     model : pm.Model, optional
         The model in context if left out: a Bayesian network of Bernoulli and Categorical variables, with Beta or Dirichlet priors on its
-        tables; or any model with up to three unknown numbers, whose priors have ends or are cut off.
+        tables; or any model with up to three unknown numbers, whose priors are bounded or truncated (``truncate=``).
     smallest : float
         For Bayesian networks, the least probability of a split of levels, .01 if left out. C grows as it gets smaller.
     points : int, optional
         The number of points of the grid in every direction.
     truncate : "prior" or mapping of str to (float, float), optional
-        Where priors are cut off: see ``PosteriorSample``.
+        How to truncate priors: see ``PosteriorSample``.
     bounds, public, unit, neighbours, missing, ledger, data
         See ``release``; ``data`` for Bayesian networks.
 

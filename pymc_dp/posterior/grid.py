@@ -12,7 +12,7 @@ import numpy as np
 
 from pymc_dp.plans.ranges import Ranges, pieces, ranges
 from pymc_dp.plans.rowwise import Entry, Rowwise, check_finite, entries_of, norms_of
-from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, log_prior, tabulated
+from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, integer_log_likelihoods, log_prior
 from pymc_dp.posterior.price import CERTIFIED, NAT, Task, cutting_off, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
@@ -54,10 +54,10 @@ def on_grid(task: Task) -> Prepared:
     if not len(numbers):
         raise Refusal("The prior has no density anywhere on the grid. Write priors whose supports have ends.")
     entries = entries_of(rows, public.arrays)
-    cut = pieces(rows, entries, public.shared, norms_of(rows))
+    cut = pieces(entries, public.shared, norms_of(rows))
     if cut.listed:
         listed = {variable: low for variable, (low, _) in cut.given.items()}
-        table = tabulated(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
+        table = integer_log_likelihoods(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
         open_codes = _open_codes(entries, {placeholder.variable for placeholder, _ in rows.inputs if not placeholder.private})
         sensitivity, largest = _sensitivity_of_pairs(table, open_codes, task.neighbours), int(np.abs(table).max())
     else:

@@ -20,7 +20,7 @@ from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.structure import substitute
-from pymc_dp.models.truncated_priors import is_held_back
+from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.plans.ranges import pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, cutting_off, priced
@@ -45,7 +45,7 @@ def by_chains(task: Task) -> Prepared:
     rows, prior = reading.rows, reading.prior
     assert isinstance(mechanism, PosteriorSample)
     check_finite(rows, cutting_off(task))
-    if held := next((unknown.name for unknown in rows.unknowns if is_held_back(unknown.variable)), None):
+    if held := next((unknown.name for unknown in rows.unknowns if is_constrained(unknown.variable)), None):
         raise Refusal(
             f"The transform of {held} may keep its values in some order, in which chains do not start. Leave it out and sort"
             " what was drawn."
@@ -53,7 +53,7 @@ def by_chains(task: Task) -> Prepared:
     if mechanism.report is not None:
         _check_report(mechanism.report)
     public = reading.public
-    bounds = ranges(rows, pieces(rows, entries_of(rows, public.arrays), public.shared, norms_of(rows)))
+    bounds = ranges(rows, pieces(entries_of(rows, public.arrays), public.shared, norms_of(rows)))
     least, most = (
         float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))
     )

@@ -28,7 +28,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, is_cast, substitute
-from pymc_dp.models.truncated_priors import is_held_back
+from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
 from pymc_dp.plans.person import key_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
@@ -39,7 +39,7 @@ from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
-from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.cells import public_cells_of
 from pymc_dp.releases.from_data import tables_over, with_records_of
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.statistics import family_tables, records_of
@@ -95,7 +95,7 @@ def _prior(variable: Variable) -> Prior:
     kind = kinds.get(type(operation))
     if kind is None:
         raise Unlike(f"{name} has no Beta or Dirichlet prior, so its posterior cannot be drawn exactly. Write pm.Beta or pm.Dirichlet.")
-    if is_held_back(variable):
+    if is_constrained(variable):
         raise Unlike(f"The transform of {name} says more of it than its prior does. Leave it out.")
     numbers = constant_fold([*operation.dist_params(random.owner), random.shape], raise_not_constant=False)
     if any(isinstance(number, Variable) for number in numbers):
@@ -270,7 +270,7 @@ def of_tables(task: Task, network: Network) -> Prepared:
     if truncated is not None and request.smallest not in (None, truncated):
         raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
     smallest = request.smallest if truncated is None else truncated
-    opened, source = [opened_of(planned, paths[planned.likelihood.name]) for planned in plans], task.source
+    opened, source = [public_cells_of(planned, paths[planned.likelihood.name]) for planned in plans], task.source
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
     records = int(opened[0].cells.n.sum()) if task.protection.sized else None

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cache
 from math import exp, inf, isfinite, log, log1p
 from numbers import Real
+from typing import TypeGuard
 
 
 class Refusal(ValueError):
@@ -279,7 +280,8 @@ def check_neighbours(neighbours: object) -> str:
     if neighbours in NEIGHBOURS:
         return str(neighbours)
     raise Refusal(
-        'neighbours must be "replace", one record exchanged for another and their number public, or "add_remove", one record more or less.'
+        'neighbours must be "replace" (one record is exchanged for another, and their number is public) or "add_remove" (a record is added'
+        ' or removed). Write neighbours="replace" or neighbours="add_remove".'
     )
 
 
@@ -323,6 +325,11 @@ def nearest_double(value: Real | float) -> float:
         return float(value)
     except OverflowError:
         return inf if value > 0 else -inf  # type: ignore[operator]
+
+
+def is_whole(value: object, least: int, most: float = inf) -> TypeGuard[int]:
+    """Whether an argument is a whole number from ``least`` to ``most``; a truth value is none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _is_boolean(value: object) -> bool:

@@ -119,7 +119,7 @@ def _example(function: Callable[..., Any], name: str) -> str:
     return f"Write for example {call.group()}." if call else ""
 
 
-def absent(thing: object, name: str, instead: Mapping[str, str]) -> AttributeError:
+def attribute_error(thing: object, name: str, instead: Mapping[str, str]) -> AttributeError:
     """The error of an attribute that is not there, with what to write, by its name or for all."""
     words = f"A {type(thing).__name__} has no attribute {name!r}."
     return AttributeError(f"{words} {instead.get(name) or instead.get('', '')}".strip(), name=name, obj=thing)

@@ -81,7 +81,10 @@ def check_fits(cost: Cost | Step, units: budget.Units, spent: budget.Spent, gran
         return
     what, cost = ("question", Cost(Fraction(units[0] or 0, budget.UNITS))) if isinstance(cost, Step) else ("release", cost)
     if cost.delta and not granted.rho:
-        raise Refusal(f"{file} grants no delta, which Gaussian noise needs. Use Laplace noise, or grant a delta.")
+        raise Refusal(
+            f'{file} grants no delta, which Gaussian noise needs. Write mechanism="laplace", or ask the data owner to grant a delta:'
+            " ledger.grant(epsilon=..., delta=1e-6)."
+        )
     left = budget.left(spent, granted, part)
     epsilon = left.epsilon if not cost.delta else epsilon_of(left.rho, cost.delta) if left.rho else Fraction(0)
     epsilon = min(Fraction(floor(epsilon * budget.UNITS), budget.UNITS), cost.epsilon)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pymc_dp.privacy import budget
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
-from pymc_dp.privacy.calls import absent, explained
+from pymc_dp.privacy.calls import attribute_error, explained
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
 from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, shown, table, verified
 from pymc_dp.privacy.journal import Journal, Opened
@@ -200,7 +200,7 @@ class Ledger:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise absent(self, name, INSTEAD)
+            raise attribute_error(self, name, INSTEAD)
 
     def __repr__(self) -> str:
         """What was granted, what is left, and the entries."""
@@ -267,7 +267,7 @@ class Ledger:
         if neighbours != self.neighbours:
             raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
         if _relation(unit) != self.unit:
-            raise Refusal(f"{self.path.name} was made for {_in_words(self.unit)}. Write {written(self.unit)}.")
+            raise Refusal(f"{self.path.name} was made for {_in_words(self.unit)}. Write {unit_as_written(self.unit)}.")
         worth = cost_of_draws(cost, draws)
         Receipt(draws, worth)  # raises where the draws cost more than is paid for
         with self._open() as opened, opened.transaction() as newest:
@@ -358,10 +358,10 @@ def check_ledger(ledger: object) -> Ledger | Part | None:
     """A ledger, a part of one, or None; anything else is refused."""
     if ledger is None or isinstance(ledger, Ledger | Part):
         return ledger
-    raise Refusal("ledger must be a ledger. Write ledger=pymc_dp.Ledger(path, epsilon=...).")
+    raise Refusal('ledger must be a pymc_dp.Ledger, not a path. Write ledger=pymc_dp.Ledger("survey.ledger").')
 
 
-def paid(
+def receipt_for(
     ledger: Ledger | Part | None, cost: Cost | Step, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str]
 ) -> Receipt:
     """The right to draw this noise: charged to the ledger and redeemed, or, without one, unaccounted."""
@@ -386,7 +386,7 @@ def _in_words(relation: str) -> str:
     return relation if relation.startswith(ALL_ROWS) else f"rows with unit={relation!r}"
 
 
-def written(relation: str) -> str:
+def unit_as_written(relation: str) -> str:
     """How a unit is written that stands for what a ledger protects."""
     if relation.startswith(ALL_ROWS):
         return f"unit=pymc_dp.Person({relation.removeprefix(ALL_ROWS)!r}, at_most=...)"

@@ -26,7 +26,9 @@ LARGEST_SCALE = 2.0**56
 
 @dataclass(frozen=True)
 class Laplace:
-    """The Laplace mechanism on integers: it costs a pure epsilon of sensitivity / scale.
+    """Laplace noise, the default: ``mechanism="laplace"``. It needs no delta, and costs an epsilon of L1 sensitivity / scale.
+
+    The noise is the discrete Laplace distribution on integers.
 
     Parameters
     ----------
@@ -34,11 +36,11 @@ class Laplace:
         For Bayesian networks: whether a variable's own counts are left out where they are sums of a child's table, which is so where
         the child's parents are the variable and the variable's parents. The other tables then get a larger share of epsilon.
     residuals : bool
-        For linear regressions with two to five private features: whether half of epsilon pays for sums of residuals, at coefficients that
-        the other half told. Most coefficients are narrower for it, not every one in every data set (docs/theory.md). It applies to normal
-        responses in the model, with all features private and records public in number, where records times epsilon are 7,000 or more
-        for each feature; elsewhere nothing changes. A release prints whether it did. Residuals are clamped at about 2.75 standard
-        deviations: for errors that are about symmetric. Skew ones move the intercept by more than its interval knows (docs/theory.md).
+        For linear regressions with two to five private features: whether half of epsilon pays for sums of residuals, at coefficients
+        estimated with the other half. Most intervals are narrower for it, not every one in every data set (docs/theory.md). It applies to
+        normal responses in the model, with all features private and a public number of records, where records times epsilon are 7,000 or
+        more for each feature; elsewhere nothing changes. A release prints whether it did. Residuals are clamped at about 2.75 standard
+        deviations, so errors must be about symmetric: skew ones bias the intercept by more than its interval allows for (docs/theory.md).
 
     Examples
     --------
@@ -92,17 +94,17 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """The Gaussian mechanism on integers: it promises (epsilon, delta) and costs squared L2 sensitivity / (2 scale^2) in zCDP.
+    """Gaussian noise: ``mechanism="gaussian", delta=1e-6``. It is narrower where a record moves many numbers.
 
-    OpenDP draws the *discrete* Gaussian, for which that cost is exact in any dimension. The formula of the analytic Gaussian mechanism
-    does not fit it (docs/theory.md).
+    The noise is the *discrete* Gaussian distribution on integers. It costs squared L2 sensitivity / (2 scale^2) in zCDP, exactly, in any
+    dimension. The formula of the analytic Gaussian mechanism does not fit it (docs/theory.md).
 
     Parameters
     ----------
     delta : float, optional
-        The delta, where the argument ``delta`` of ``release`` is left out.
+        The delta, if the argument ``delta`` of ``release`` is left out.
     share_counts : bool
-        See ``Laplace``. Where k of K tables are released, noise is sqrt(k / K) times as wide: rho is shared by fewer.
+        See ``Laplace``. If k of K tables are released, noise is sqrt(k / K) times as wide, because fewer share rho.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:
     return np.random.default_rng()
 
 
-def truth_of(scale: float, levels: int) -> float:
+def truth_probability(scale: float, levels: int) -> float:
     """The probability with which a randomised answer that costs 1 / scale is the true one: the largest double that costs no more.
 
     Of K levels the true one is told with probability p, and each other one with (1 - p) / (K - 1). Whatever is told, of two true levels
@@ -255,14 +257,14 @@ def truth_of(scale: float, levels: int) -> float:
     return p
 
 
-def answered(places: np.ndarray, levels: int, scale: float, receipt: Receipt) -> np.ndarray:
-    """Randomise every record's level: int64 (N,) of 0, ..., levels - 1 in and out, each told truly with probability ``truth_of``.
+def randomised_responses(places: np.ndarray, levels: int, scale: float, receipt: Receipt) -> np.ndarray:
+    """Randomise every record's level: int64 (N,) of 0, ..., levels - 1 in and out, each told truly with probability ``truth_probability``.
 
     The receipt must hold this draw, of mechanism "answer": one answer of every record.
     """
     if places.ndim != 1 or not ((places >= 0) & (places < levels)).all():
         raise Refusal("Levels are whole numbers below their number, one of every record.")
-    truth = truth_of(scale, levels)
+    truth = truth_probability(scale, levels)
     receipt.strike_off("answer", scale, places.size)
     return np.asarray(_opendp_answers([int(place) for place in places], levels, truth), dtype=np.int64)
 

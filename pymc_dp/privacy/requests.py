@@ -9,7 +9,7 @@ from math import isfinite
 from os import PathLike
 from typing import ClassVar
 
-from pymc_dp.privacy.accounting import Refusal, exact_epsilon
+from pymc_dp.privacy.accounting import Refusal, exact_epsilon, is_whole
 
 MOST_POINTS = 2**17
 """The most points of a grid: OpenDP is handed one score for each."""
@@ -76,28 +76,28 @@ class PosteriorRequest:
 
 @dataclass(frozen=True)
 class PosteriorSample(PosteriorRequest):
-    """Draws from the posterior itself, which are private where the likelihood is bounded (DNMR14; FGWC16, section 2; docs/theory.md).
+    """One or a few draws from the posterior itself, its likelihood flattened as epsilon needs (DNMR14; FGWC16, section 2; docs/draws.md).
 
     Parameters
     ----------
     draws : int
-        Number of draws; each costs as much as the first.
+        Number of draws, which share epsilon equally. One or a few: intervals from many draws are far wider than those of a release.
     smallest : float, optional
         The least probability that a conditional probability table of a Bayesian network may hold: priors are truncated there, and
-        renormalised. If left out, it is what epsilon allows; if given, the likelihood is tempered instead where epsilon needs it.
+        renormalised. If left out, it is what epsilon allows; if given, the likelihood is flattened instead where epsilon needs it.
     method : "exact" or "mcmc"
-        "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": the last state of a Markov chain of its
-        own, for models of any size, private only as far as the chain has converged.
+        "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": each draw is the last state of a Markov
+        chain of its own, for models of any size, and private only as far as the chain has converged.
     points : int, optional
         Points of a grid, in every direction. A draw lies anywhere in the cell of the point that was chosen, which is its resolution.
     tune, steps : int
         Tuning and other steps of every Markov chain.
     report : str or path, optional
-        Where to write how the Markov chains converged. It is computed from the records: it is not private, and not to be released.
+        Where to write how the Markov chains converged. It is computed from the records, so it is not private: do not publish it.
     truncate : "prior" or mapping of str to (float, float), optional
-        Cut priors off, so that the likelihood is bounded. "prior": every unknown goes from the quantile of its prior at 0.001 to that at
-        0.999; where its prior rests on other unknowns, from the least to the largest that these allow. Ends that ``pm.Truncated`` was
-        given stay. A mapping says the intervals of some unknowns, never from the records; the others' are quantiles. What is drawn is the
+        Truncate priors, so that the likelihood is bounded. "prior": every unknown lies between the 0.001 and 0.999 quantiles of its prior;
+        if its prior depends on other unknowns, between the least and the largest that these allow. Limits given by ``pm.Truncated``
+        stay. A mapping gives the intervals of some unknowns, never from the records; the others' are quantiles. What is drawn is the
         posterior under the prior given that every unknown lies in its interval; the result says which intervals these are.
 
     Examples
@@ -122,7 +122,7 @@ class PosteriorSample(PosteriorRequest):
 
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("tune", 0), ("steps", 1)):
-            if not _is_whole(getattr(self, name), least) or getattr(self, name) > MOST_DRAWS:
+            if not is_whole(getattr(self, name), least, MOST_DRAWS):
                 kind = f"an integer from {least} to {MOST_DRAWS}"
                 raise Refusal(f"{name} must be {kind}. Write for example PosteriorSample(draws=1, tune=1000, steps=1000).")
         check_smallest(self.smallest)
@@ -252,7 +252,7 @@ class Gibbs(PosteriorRequest):
 
     def __post_init__(self) -> None:
         for name, least in (("sweeps", 1), ("chains", 1), ("burn_in", 0), ("thin", 1)):
-            if not _is_whole(getattr(self, name), least):
+            if not is_whole(getattr(self, name), least):
                 kind = "a positive integer" if least else "an integer, 0 or more"
                 raise Refusal(f"{name} must be {kind}. Write for example Gibbs(sweeps=50, chains=2, burn_in=10, thin=1).")
         if self.sweeps <= self.burn_in or (self.sweeps - self.burn_in) % self.thin:
@@ -346,7 +346,7 @@ class Annealing(PosteriorRequest):
 
     def __post_init__(self) -> None:
         for name in ("rungs", "chains", "sweeps"):
-            if not _is_whole(getattr(self, name), 1):
+            if not is_whole(getattr(self, name), 1):
                 raise Refusal(f"{name} must be a positive integer. Write for example Annealing(rungs=10, chains=20, sweeps=1).")
         _check_number("curve", self.curve, 10.0, "Annealing(rungs=10, curve=2.0)")
         _check_number("share", self.share, 0.99, "Annealing(rungs=10, share=0.2)")
@@ -364,10 +364,6 @@ class Annealing(PosteriorRequest):
         return f"{self.chains} chains from the prior, {self.rungs} rungs, sweeps at all but the last: {self.sweeps} each, then one weight"
 
 
-def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
 def _check_number(name: str, value: object, most: float, example: str = "Barker('a', width=0.1)") -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
         raise Refusal(f"{name} must be a number above 0 and at most {most:g}. Write for example {example}.")
@@ -375,7 +371,7 @@ def _check_number(name: str, value: object, most: float, example: str = "Barker(
 
 def check_points(points: object) -> None:
     """Refuse what is neither None nor a number of points of a grid in every direction."""
-    if points is not None and (not isinstance(points, int) or isinstance(points, bool) or not 3 <= points <= MOST_POINTS):
+    if points is not None and not is_whole(points, 3, MOST_POINTS):
         raise Refusal(f"points must be an integer from 3 to {MOST_POINTS}. Write for example points=501.")
 
 

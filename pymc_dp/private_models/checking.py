@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.rewrite import private_model, rewrite
 from pymc_dp.releases.release import Release
@@ -89,7 +89,7 @@ def predictive_check(
 
 def _check_fit(tree: "xr.DataTree", private: pm.Model, replicates: object) -> None:
     """Refuse draws of a model that takes the statistics for exact, or that are not said to be given them."""
-    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 19:
+    if not is_whole(replicates, 19):
         raise Refusal("replicates must be an integer of at least 19. Write for example replicates=1000.")
     if "observed_data" not in tree.children or "posterior" not in tree.children:
         raise Refusal("This tree has no posterior, or does not say what was observed. Use the whole tree that pymc_dp.sample returned.")
@@ -206,10 +206,11 @@ def marginal_likelihoods(
     Frozen({'model': 2})
     """
     import xarray as xr
+    from scipy.special import softmax
 
     if not isinstance(models, Mapping) or not models or not all(isinstance(model, pm.Model) for model in models.values()):
         raise Refusal("models must be models by name. Write for example marginal_likelihoods({'pooled': pooled, 'apart': apart}, release).")
-    if isinstance(chains, bool) or not isinstance(chains, int) or chains < 2:
+    if not is_whole(chains, 2):
         raise Refusal("chains must be an integer of at least 2, because chains tell the error. Write chains=4.")
     privates = {name: rewrite(model, release) for name, model in models.items()}
     for name, private in privates.items():
@@ -219,8 +220,7 @@ def marginal_likelihoods(
     relative = np.exp(logs - top)
     log = top[:, 0] + np.log(relative.mean(axis=1))
     error = relative.std(axis=1, ddof=1) / np.sqrt(chains) / relative.mean(axis=1)
-    weight = np.exp(log - log.max())
-    data = {"log_marginal_likelihood": ("model", log), "error": ("model", error), "probability": ("model", weight / weight.sum())}
+    data = {"log_marginal_likelihood": ("model", log), "error": ("model", error), "probability": ("model", softmax(log))}
     return xr.Dataset(data, coords={"model": list(models)})
 
 

@@ -27,7 +27,7 @@ LIBRARIES = ("pytensor", "pymc", "pymc_dp")
 """Packages whose operations are equal where they do the same; of others' that is not known."""
 
 
-class Unkept(Exception):
+class Uncacheable(Exception):
     """Says that a model is compiled every time, because something in it cannot be compared."""
 
 
@@ -123,7 +123,7 @@ def _steps(outputs: Sequence[Variable], numbers: dict[Variable, int], data: Mapp
             numbers[variable] = len(numbers)
             continue
         if type(node.op).__module__.split(".")[0] not in LIBRARIES or isinstance(node.op, FromFunctionOp):
-            raise Unkept
+            raise Uncacheable
         steps.append((node.op, tuple(numbers[operand] for operand in node.inputs), tuple(output.type for output in node.outputs)))
         numbers.update({output: len(numbers) + k for k, output in enumerate(node.outputs)})
     return tuple(steps)
@@ -137,7 +137,7 @@ def _leaf(variable: Variable, data: Mapping[Variable, str]) -> tuple:
         return "constant", variable.type, _written(variable.data)
     if isinstance(variable, SharedVariable) and variable.name not in data.values():  # nutpie finds data by their names
         return "shared", variable.type, _written(variable.get_value(borrow=True))
-    raise Unkept
+    raise Uncacheable
 
 
 def _written(value: object) -> tuple:
@@ -151,7 +151,7 @@ def _written(value: object) -> tuple:
             return tuple, *(_written(part) for part in value)
         case str() | int() | float() | complex() | None | date() | timedelta() | np.str_() | np.datetime64() | np.timedelta64():
             return type(value), repr(value)
-    raise Unkept
+    raise Uncacheable
 
 
 def _dims(private: pm.Model) -> tuple:

@@ -180,7 +180,9 @@ def covered(tree: "xr.DataTree") -> dict[str, dict[str, dict[str, str]]]:
     """
     import xarray as xr
 
-    if not isinstance(tree, xr.DataTree) or PRIVACY not in tree.children or DIGESTS not in tree[PRIVACY].attrs:
+    if not isinstance(tree, xr.DataTree):
+        raise Refusal(f"This takes the tree that pymc_dp.sample returned, not a {type(tree).__name__}. Write idata = pymc_dp.sample(...).")
+    if PRIVACY not in tree.children or DIGESTS not in tree[PRIVACY].attrs:
         raise Refusal(
             "This tree does not say what its promise covers. Use the whole tree that pymc_dp.sample returned, or label one that was drawn"
             " from a private model with pymc_dp.annotate(tree, private.privacy)."
@@ -188,10 +190,10 @@ def covered(tree: "xr.DataTree") -> dict[str, dict[str, dict[str, str]]]:
     return json.loads(tree[PRIVACY].attrs[DIGESTS])
 
 
-def intact(tree: "xr.DataTree", group: str) -> bool:
-    """Whether a group is covered, and holds exactly what it held then."""
-    known, there = covered(tree).get(group), group in tree.children
-    return known is not None and there and _digests(tree[group])["variables"] == known["variables"]
+def posterior_is_covered(tree: "xr.DataTree") -> bool:
+    """Whether the promise covers the group ``posterior``, which holds exactly what it held when it was labelled."""
+    known = covered(tree).get("posterior")
+    return known is not None and "posterior" in tree.children and _digests(tree["posterior"])["variables"] == known["variables"]
 
 
 def extended(tree: "xr.DataTree", name: str, group: "xr.Dataset", *, covers: bool) -> "xr.DataTree":

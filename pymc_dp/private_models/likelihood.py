@@ -115,11 +115,11 @@ def _counts_or_sums(
         on_cells, latent = law(*arguments[:before_latents]), arguments[before_latents:]
         if not joint:
             return laws.log_density(on_cells, value, noisy.noise, plan, *latent)
-        return _at_first_cells(laws.log_density(on_cells, _beside(value, noisy), noisy.noise, plan, *latent), noisy)
+        return _at_first_cells(laws.log_density(on_cells, _cells_joined(value, noisy), noisy.noise, plan, *latent), noisy)
 
     def simulate(*arguments: Variable) -> Variable:
         drawn = laws.simulated(law(*arguments[:before_latents]), noisy.noise, together)
-        return _apart(drawn, noisy) if joint else drawn
+        return _cells_apart(drawn, noisy) if joint else drawn
 
     return NoisyLikelihood(noisy.values, sizes, latents, simulate, logp)
 
@@ -163,7 +163,7 @@ def plan_of(noisy: NoisyStatistic, law: laws.Law, n: np.ndarray | None = None) -
     if _joint(noisy, law):
         if noisy.covariance.size:
             return laws.Plan("correlated", covariance=noisy.covariance[None])
-        return laws.plan(law, _beside(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.whole)
+        return laws.plan(law, _cells_joined(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.whole)
     n = guessed_sizes(noisy) if n is None else n
     if noisy.structure == "aggregate" and isinstance(law, laws.Count):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
@@ -235,10 +235,10 @@ def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
     ones = [1] * (noisy.noisy.ndim - 2)
     n, of_rows = noisy.n.astype(float).reshape(-1, *ones), np.repeat(noisy.n.astype(float), noisy.private_cells).reshape(-1, *ones, 1)
     # Divided where the rates are multiplied by the same numbers, not after they have been put beside each other.
-    return laws.Counts(pt.constant(n), _beside(rates.rate / of_rows + np.zeros(noisy.noisy.shape), noisy))
+    return laws.Counts(pt.constant(n), _cells_joined(rates.rate / of_rows + np.zeros(noisy.noisy.shape), noisy))
 
 
-def _beside(value, noisy: NoisyStatistic):
+def _cells_joined(value, noisy: NoisyStatistic):
     """The statistics of all private cells of a public one beside each other: (G V, *C, K) -> (G, *C, V K)."""
     G, V = len(noisy.n), noisy.private_cells
     shape = noisy.noisy.shape
@@ -247,8 +247,8 @@ def _beside(value, noisy: NoisyStatistic):
     return apart.transpose(order).reshape((G, *shape[1:-1], V * shape[-1]))
 
 
-def _apart(value: Variable, noisy: NoisyStatistic) -> Variable:
-    """The inverse of ``_beside``."""
+def _cells_apart(value: Variable, noisy: NoisyStatistic) -> Variable:
+    """The inverse of ``_cells_joined``."""
     G, V = len(noisy.n), noisy.private_cells
     shape = noisy.noisy.shape
     together = value.reshape((G, *shape[1:-1], V, shape[-1]))

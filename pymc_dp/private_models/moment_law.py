@@ -19,11 +19,21 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.families.anchors import fitted, straightened, widened
+from pymc_dp.families.anchors import fitted, widened
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel, Tensor
 from pymc_dp.privacy.noise_law import Noise
-from pymc_dp.private_models.moment_loops import LARGEST_MEAN, SHARE, SPREAD_OF_MEAN, drawn_moments, normal_moments, packed, steepness
+from pymc_dp.private_models.moment_loops import (
+    LARGEST_MEAN,
+    SHARE,
+    SHARE_BY_WEIGHT,
+    SPREAD_OF_MEAN,
+    drawn_moments,
+    normal_moments,
+    packed,
+    steepness,
+)
+from pymc_dp.private_models.score_loops import LOG, LOGIT, NO_LINK
 
 ALIKE = 0.25
 """With several cells, the share of these prior variances that all cells have in common.
@@ -89,8 +99,8 @@ class Scatter:
     near_squares : (B,) ndarray of bool
         Where the sum of w² is better centred on its released value.
     anchor, widened : (B, F) and (B,) ndarrays
-        Where scores were released: the coefficients at which the straight line that they follow is 0 (``anchors.straightened``; given the
-        ones at which they were taken), and what their standard deviations are multiplied by for what a line leaves open.
+        Where scores were released: the coefficients of scaled features at which they were taken, and what their standard deviations are
+        multiplied by for what a curve leaves open.
     """
 
     regression: Regression
@@ -119,12 +129,13 @@ class Scatter:
         weighted = zip(self.regression.entries, self.regression.weights, strict=True)
         entries = np.array([[position[i], position[j], weight] for (i, j), weight in weighted])
         centre, half = self.regression.centres()
-        # Coefficients of scores are about where their line is 0, in units of their own; those of a response about its middle.
-        off = np.zeros((B, F + 1))
+        # Coefficients of scores are about the anchor, in units of their own; those of a response about its middle.
+        off = np.zeros((B, F + 2))
+        off[:, F], off[:, F + 1] = self.widened, {"": NO_LINK, "logit": LOGIT, "log": LOG}[self.regression.link]
         if self.regression.link:
-            off[:, :F], off[:, F] = self.anchor[:, list(self.order)], self.widened
+            off[:, :F] = self.anchor[:, list(self.order)]
         else:
-            off[:, 0], off[:, F] = centre[F], 1.0
+            off[:, 0] = centre[F]
         half_response = 1.0 if self.regression.link else half[F]
         settings = self.noise.standard_deviation, self.noise.gaussian, half_response, len(self.places), sqrt(alike), sqrt(1 - alike)
         shift = self.shift if self.shared else np.zeros((B, k, 0))
@@ -245,8 +256,9 @@ def scatter(
     places = np.full((m, F), k)
     for place, (i, j) in enumerate(slopes):
         places[i, j] = 2 * m + place
-    middle = np.concatenate([np.zeros(m), np.full(m, SHARE[0]), np.zeros(len(slopes))])
-    root = np.diag(np.concatenate([np.ones(m), np.full(m, SHARE[1]), np.ones(len(slopes))]))
+    share = SHARE_BY_WEIGHT if regression.link else SHARE
+    middle = np.concatenate([np.zeros(m), np.full(m, share[0]), np.zeros(len(slopes))])
+    root = np.diag(np.concatenate([np.ones(m), np.full(m, share[1]), np.ones(len(slopes))]))
     first, squares = 0, np.zeros((m, 3))
     for group in related:
         of_group = range(first, first + len(group.features))
@@ -313,10 +325,9 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
         information[np.ix_(range(len(n)), law.order, law.order)] = factor @ factor.transpose(0, 2, 1)
         score = np.empty_like(inside)
         score[:, law.order] = noisy[:, law._responses]
-        released = regression.scores, score, information, law.noise.standard_deviation
-        wider, anchor = widened(*released), straightened(*released, law.anchor)
+        wider = widened(regression.scores, score, information, law.noise.standard_deviation)
         near = reach < wider[:, None] * regression.scores.unit**-0.5
-        return replace(law, inside=inside, reach=reach, near=near, widened=wider, anchor=anchor)
+        return replace(law, inside=inside, reach=reach, near=near, widened=wider)
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
     # A public feature that is 0 in its cell tells nothing.

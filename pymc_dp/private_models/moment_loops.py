@@ -20,6 +20,8 @@ from math import lgamma, log, pi
 import numpy as np
 
 from pymc_dp.laws.kernel import ROOT_2
+from pymc_dp.private_models.score_loops import PARTS as OF_SCORES
+from pymc_dp.private_models.score_loops import _expected, _expected_back
 
 SPREAD_OF_MEAN = 0.15
 """The mean of a feature on [-1, 1] is mu / sqrt(1 + mu²) with mu = SPREAD_OF_MEAN sinh(z), z standard normal.
@@ -33,6 +35,9 @@ SHARE = (-3.0, 2.0)
 
 In the median it is that of bounds 4.6 standard deviations out, between the 3 of a close guess and the 7 of a careful one.
 """
+SHARE_BY_WEIGHT = (-4.0, 2.0)
+"""The same by the weights of scores: its median is that of bounds 7 standard deviations out. Little is released of these moments then, so
+that slopes under strong noise rest on this; and weights are less where features are far out."""
 LARGEST_MEAN = 0.999999
 """Of a feature on [-1, 1] whose mean others tell."""
 STEEP = 0.6
@@ -66,7 +71,7 @@ def _parts(row, F):
     known (F, F) : Cholesky factor of the public features' moments
     start (k,), scale (k, k), shift (k, S) : unknowns are start + shift @ shared + scale @ latent
     inside (F,), reach (F,), near (F + 1,) : where latents of the response are centred, and which; last that of its square
-    off (F + 1,) : what is taken off the coefficients of scaled features; last what sigma is multiplied by
+    off (F + 2,) : what is taken off the coefficients of scaled features; what sigma is multiplied by; which link there is (``score_loops``)
     """
     K, k, S = int(row[6]), int(row[7]), int(row[8])
     a = 9
@@ -95,7 +100,7 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
     F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 1
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
-    by_within, by_c = np.empty(F), np.empty(F)
+    by_within, by_c, q, by_q, C = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
         by_factor[:] = 0.0
         by_within[:] = 0.0
@@ -107,8 +112,9 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
         of_features, by_n[i] = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += of_features
         root, s, free = np.sqrt(n[i]), sigma[i] * off[F] / half, n[i] - F > 0.5
-        _scaled(phi[i], onto, off, c)
-        value[i], explained = _products(value[i], latent[i], k, factor, c, root, half, s, near, inside, reach, along, within, e)
+        _scaled(phi[i], half, onto, off, c)
+        _expected(off, factor, c, C, q)
+        value[i], explained = _products(value[i], latent[i], k, q, root, s, near, inside, reach, along, within, e)
         by_s = 0.0
         for j in range(len(entries)):
             a = int(entries[j, 0])
@@ -133,28 +139,25 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
             by_n[i] += by_freedom if free else 0.0
             for b in range(F):
                 by_within[b] += 2 * by_explained * within[b]
-        c /= half
-        by_n[i], by_s = _products_back(
-            by_n[i], by_s, n[i], latent[i], k, factor, c, root, half, s, near, reach, along, e, by_within, by_latent[i], by_factor, by_c
-        )
+        by_n[i], by_s = _products_back(by_n[i], by_s, n[i], latent[i], k, root, s, near, reach, along, e, by_within, by_latent[i], by_q)
+        _expected_back(by_q, off, factor, c, C, by_factor, by_c)
+        by_sigma[i] = by_s * off[F] / half
         for f in range(F):
             for a in range(F):
-                by_phi[i, f] += onto[f, a] * by_c[a]
-        by_sigma[i] = by_s * off[F] / half
+                by_phi[i, f] += onto[f, a] * by_c[a] / half
         _back(by_factor, factor, predictors, m, onward, squares, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
     return value, by_n, by_phi, by_sigma, by_latent, by_shared
 
 
-def _products(value, latent, k, factor, c, root, half, s, near, inside, reach, along, within, e):
+def _products(value, latent, k, q, root, s, near, inside, reach, along, within, e):
     """Fills what the response is along each of the features, ``within`` (F,): the density with that of the latents, and sum of squares.
 
-    ``along`` is what is expected of it; ``e`` is how far it is off, in units of s, where latents are centred on released values.
+    ``along`` is what is expected of it, root times ``q``; ``e`` is how far it is off, in units of s, where latents are centred on released
+    values.
     """
     explained = 0.0
-    for b in range(len(c)):
-        along[b] = 0.0
-        for a in range(b, len(c)):
-            along[b] += root * factor[a, b] * c[a] / half
+    for b in range(len(q)):
+        along[b] = root * q[b]
         x = latent[k + b]
         if near[b] > 0:
             within[b] = inside[b] + reach[b] * x
@@ -166,9 +169,9 @@ def _products(value, latent, k, factor, c, root, half, s, near, inside, reach, a
     return value, explained
 
 
-def _products_back(by_n, by_s, n, latent, k, factor, c, root, half, s, near, reach, along, e, by_within, by_latent, by_factor, by_c):
-    """Adds what ``_products`` moves to derivatives, from those by ``within``; those by n and s are returned."""
-    for b in range(len(c)):
+def _products_back(by_n, by_s, n, latent, k, root, s, near, reach, along, e, by_within, by_latent, by_q):
+    """Adds what ``_products`` moves to derivatives, from those by ``within``, and fills that by ``q``; those by n and s are returned."""
+    for b in range(len(by_q)):
         x, slope = latent[k + b], by_within[b]
         if near[b] > 0:
             by_latent[k + b] = x + reach[b] * (slope - e[b] / s)
@@ -178,9 +181,7 @@ def _products_back(by_n, by_s, n, latent, k, factor, c, root, half, s, near, rea
             by_latent[k + b] = slope * s
             by_s += slope * x
         by_n += slope * along[b] / (2 * n)
-        for a in range(b, len(c)):
-            by_factor[a, b] += slope * root * c[a]
-            by_c[a] += slope * root * factor[a, b] / half
+        by_q[b] = slope * root
     return by_n, by_s
 
 
@@ -213,15 +214,17 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     moments = np.empty_like(draws)
     F, k = phi.shape[1], int(given[0, 7])
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
-    c, e, within = np.empty(F), np.empty(F), np.empty(F)
+    c, e, within, q, C = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
         settings, entries, onto, middle, onward, squares, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, int(settings[3]), middle, onward, squares, predictors, factor)
-        _scaled(phi[i], onto, off, c)
+        _scaled(phi[i], settings[2], onto, off, c)
+        _expected(off, factor, c, C, q)
+        s = sigma[i] * off[F] / settings[2]
         _products_of(draws[i], entries, F, e)
-        # S = root n L (root n L'c + sigma e), and sum w² is that inside squared, and sigma² times the chi-square variable.
-        within[:] = (np.sqrt(n[i]) * (factor * c.reshape((F, 1))).sum(axis=0) + sigma[i] * off[F] * e) / settings[2]
+        # S = root n L (root n q + s e), q = L'c; and sum w² is that inside squared, and s² times the chi-square variable.
+        within[:] = np.sqrt(n[i]) * q + s * e
         for j in range(len(entries)):
             a, b = int(entries[j, 0]), int(entries[j, 1])
             if b < F:
@@ -229,7 +232,7 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
             elif a < F:
                 moments[i, j] = np.sqrt(n[i]) * (factor[a] * within).sum()
             else:
-                moments[i, j] = (within**2).sum() + (sigma[i] * off[F] / settings[2]) ** 2 * draws[i, j]
+                moments[i, j] = (within**2).sum() + s**2 * draws[i, j]
     return moments
 
 
@@ -250,12 +253,13 @@ def _products_of(draws, entries, F, products):
             products[int(entries[j, 0])] = draws[j]
 
 
-def _scaled(phi, onto, off, c):
-    """Coefficients of the scaled features, in the order of the factor, less what is taken off them."""
+def _scaled(phi, half, onto, off, c):
+    """Coefficients of the scaled features for the scaled response, in the order of the factor, less what is taken off them."""
     for a in range(len(c)):
         c[a] = -off[a]
         for f in range(len(c)):
             c[a] += phi[f] * onto[f, a]
+        c[a] /= half
 
 
 def _unknowns(latent, shared, start, scale, shift, settings, unknown, away):
@@ -387,6 +391,6 @@ def _digamma(x):
 
 PARTS = (
     _products, _products_back, _products_of, _square, _parts, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back, _features,
-    _digamma,
+    _digamma, *OF_SCORES,
 )  # fmt: skip
 """What the loops call."""

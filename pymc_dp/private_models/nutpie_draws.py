@@ -27,7 +27,7 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.private_models.fingerprint import Fingerprint, Unkept, fingerprint
+from pymc_dp.private_models.fingerprint import Fingerprint, Uncacheable, fingerprint
 from pymc_dp.private_models.newton_starts import NEARLY, Density, coefficients_of, latents_of, started_by_newton
 
 if TYPE_CHECKING:
@@ -176,13 +176,13 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Va
     start = make_initial_point_fn(model=private, overrides=initial, jitter_rvs=set(private.free_RVs))
     try:
         key = fingerprint(private, start(0), data, sampler.get("var_names"))
-    except Unkept:
+    except Uncacheable:
         return None
     model = NutpieModel(private, start, sampler.get("var_names"), key, initial is not None)
-    return model if model.known or adapts(private) else None
+    return model if model.known or takes_nutpie(private) else None
 
 
-def adapts(private: pm.Model) -> bool:
+def takes_nutpie(private: pm.Model) -> bool:
     """Whether PyMC would take nutpie, and that for all variables of this model."""
     if not (mcmc._nutpie_meets_min_version() and isinstance(get_mode(None).linker, NumbaLinker | JAXLinker)):
         return False

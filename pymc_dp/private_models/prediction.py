@@ -145,6 +145,8 @@ def _conditional(
     network: Network, kept: list[Node], tables: Mapping[str, np.ndarray], variable: str, evidence: Mapping[str, np.ndarray]
 ) -> np.ndarray:
     """Probabilities (draws, records, levels) of a variable given evidence (records,), the rest summed over."""
+    from scipy.special import softmax  # not with the package: import is to be light
+
     free = {node.name: k + 2 for k, node in enumerate(kept) if node.name not in evidence}
     records = max((len(values) for values in evidence.values()), default=1)
     levels, target = network.nodes[network.place[variable]].levels, free[variable]
@@ -168,6 +170,4 @@ def _conditional(
         operands: list[Any] = [part for factor in factors for part in factor]
         with np.errstate(divide="ignore"):
             logs = logs + np.log(np.einsum(*operands, [0, 1, target], optimize="greedy"))
-    full = np.broadcast_to(logs, (draws, records, levels))
-    shares = np.exp(full - full.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)
+    return softmax(np.broadcast_to(logs, (draws, records, levels)), axis=-1)

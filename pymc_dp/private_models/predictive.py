@@ -21,7 +21,7 @@ from pymc_dp.models.structure import above
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.private_models.labels import covered, extended, intact
+from pymc_dp.private_models.labels import covered, extended, posterior_is_covered
 from pymc_dp.private_models.predictive_rows import Rows, rows_of_cells, rows_of_new_records, spec_of
 from pymc_dp.private_models.rewrite import ANOTHER_SHAPE
 from pymc_dp.releases.release import SAVED, Release
@@ -40,26 +40,25 @@ def posterior_predictive(
     var_names: Iterable[str] | None = None,
     random_seed: object = None,
 ) -> "xr.DataTree":
-    """Draws of records from the posterior predictive distribution: one for every released cell, or for new records.
+    """Draw records from the posterior predictive distribution: one for every released cell, or new records with given covariates.
 
-    The likelihoods are those of the model, at every draw in the tree, and what they rest on is never a record: without ``given`` it is
-    each cell that was released, with ``given`` what is given. So the draws follow from what was released and cost nothing. Values
-    are in the model's units and are not clamped.
+    Records are drawn from the model's likelihoods at every draw of the posterior. Their covariates never come from the records: without
+    ``given`` they are those of each released cell (group of records), with ``given`` those that you give. So the draws follow from what
+    was released and cost no epsilon. Values are in the model's units and are not clamped.
 
     Parameters
     ----------
     tree : xarray.DataTree
         A tree from ``sample`` or from ``annotate``.
     model : pm.Model, optional
-        Your model, not the private one; the model in context if left out. It is taken for its shape: no value is read, and
-        dummy rows of any number give the same draws.
+        Your model, not the private one; the model in context if left out. Only its structure is used: no value is read, and any number
+        of dummy rows gives the same draws.
     given : mapping, optional
-        Arrays of new records by name, as ``inspect`` lists them: every array that a likelihood rests on, indices as numbers
-        from 0 or as labels of their dim that are text (under the array's name or the dim's), and observed variables above others,
-        which are drawn where they are not given. They are taken to be yours to publish: whoever gives private rows publishes what the
-        posterior says of them.
+        Arrays of new records by name, as ``inspect`` lists them: every array that a likelihood depends on, indices as numbers
+        from 0 or as text labels of their dim (under the array's name or the dim's), and observed variables on which others depend,
+        which are drawn if they are not given. They are published: draws at private rows reveal these rows.
     records : int, optional
-        How many new records, where no array says it; then ``given`` may be left out.
+        How many new records, if no array says it; then ``given`` may be left out.
     var_names : list of str, optional
         The observed variables to draw; all that are not given if left out.
     random_seed : int, optional
@@ -69,9 +68,9 @@ def posterior_predictive(
     -------
     xarray.DataTree
         A copy of the tree with a group ``posterior_predictive``, of dims (chain, draw, <variable>_cell, ...), one row for every released
-        cell, and as coordinates ``<variable>_at_<array>`` what the cell says of its records; or with ``given`` or ``records`` a group
-        ``predictions``, of dims (chain, draw, record, ...). Where draws have weights (``Annealing``), so have these. The promise covers the
-        group where it covers the posterior as it stands.
+        cell, with the cell's covariates as coordinates ``<variable>_at_<array>``; or with ``given`` or ``records`` a group
+        ``predictions``, of dims (chain, draw, record, ...). If draws have weights (``Annealing``), so have these. The promise covers the
+        group if it covers the posterior.
 
     Raises
     ------
@@ -86,11 +85,11 @@ def posterior_predictive(
     >>> pmdp.posterior_predictive(idata, model, records=3)["predictions"].sizes["record"]
     3
     """
-    known = covered(tree)
+    covered(tree)  # refuses what is no labelled tree
     rows = _rows(tree, in_context(model), var_names, given, records)
     group = drawn_on(tree["posterior"].to_dataset(), rows, random_seed)
     name = "posterior_predictive" if given is None and records is None else "predictions"
-    return extended(tree, name, group, covers="posterior" in known and intact(tree, "posterior"))
+    return extended(tree, name, group, covers=posterior_is_covered(tree))
 
 
 def _rows(

@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.plans.plan import refuse_problems
-from pymc_dp.privacy.accounting import Refusal, counts_rows
+from pymc_dp.privacy.accounting import Refusal, counts_rows, is_whole
 from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells, spec_like
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
@@ -240,8 +240,7 @@ def _places(values: np.ndarray, labels: Iterable[object], dim: str | None) -> np
 
 
 def _how_many(lengths: set[int], records: int | None) -> int:
-    whole = isinstance(records, int) and not isinstance(records, bool) and records > 0
-    if records is not None and not whole:
+    if records is not None and not is_whole(records, 1):
         raise Refusal("records must be a positive integer. Write for example records=100.")
     lengths = lengths | ({records} if records is not None else set())
     if len(lengths) > 1 or 0 in lengths:

@@ -57,7 +57,7 @@ class ResidualScatter(Scatter):
         off[:F], off[F] = half[F] * b, 1.0
         off[0] += centre[F]
         more = [*b, self.residuals.clamp, *self.square, products, square, *self.order, self.residuals.clamp_squares]
-        return np.concatenate([given[:, : -F - 1], np.tile([*off, *more], (len(given), 1))], axis=1)
+        return np.concatenate([given[:, : -F - 2], np.tile([*off, *more], (len(given), 1))], axis=1)
 
     @property
     def deviations_of_residuals(self) -> np.ndarray:

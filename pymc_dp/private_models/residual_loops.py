@@ -30,6 +30,7 @@ from pymc_dp.private_models.moment_loops import (
     _scaled,
     _unknowns,
 )
+from pymc_dp.private_models.score_loops import _straight, _straight_back
 
 
 def residual_moments(z, n, phi, sigma, latent, shared, given):
@@ -39,7 +40,7 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
     F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 1
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
-    by_within, by_c, q = np.empty(F), np.empty(F), np.empty(F)
+    by_within, by_c, q, straight = np.empty(F), np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
         by_factor[:] = 0.0
         by_within[:] = 0.0
@@ -51,8 +52,9 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
         of_features, _ = _features(z[i], n[i], entries, factor, settings, by_factor)
         value[i] += of_features
         root, s, freedom = np.sqrt(n[i]), sigma[i] / half, max(n[i] - F, 0.5)
-        _scaled(phi[i], onto, off, c)
-        value[i], explained = _products(value[i], latent[i], k, factor, c, root, half, s, near, inside, reach, along, within, e)
+        _scaled(phi[i], half, onto, off, c)
+        _straight(factor, c, straight)
+        value[i], explained = _products(value[i], latent[i], k, straight, root, s, near, inside, reach, along, within, e)
         R, by_s, by_latent[i, last], of_square = _sum_of_squares(latent[i, last], explained, s, freedom, near[F] > 0, off, F)
         if of_square == -np.inf or R <= 0:
             value[i] = -np.inf
@@ -74,13 +76,11 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
             by_s, by_latent[i, last], by_explained = by_R * by_s, by_R * by_latent[i, last], by_R
         for b in range(F):
             by_within[b] += 2 * by_explained * within[b]
-        c /= half
-        _, by_s = _products_back(
-            0.0, by_s, n[i], latent[i], k, factor, c, root, half, s, near, reach, along, e, by_within, by_latent[i], by_factor, by_c
-        )
+        _, by_s = _products_back(0.0, by_s, n[i], latent[i], k, root, s, near, reach, along, e, by_within, by_latent[i], straight)
+        _straight_back(straight, factor, c, by_factor, by_c)
         for f in range(F):
             for a in range(F):
-                by_phi[i, f] += onto[f, a] * by_c[a]
+                by_phi[i, f] += onto[f, a] * by_c[a] / half
         by_sigma[i] = by_s / half
         _back(by_factor, factor, predictors, m, onward, squares, away, latent[i], scale, shift, settings, by_latent[i], by_shared[i])
     return value, by_phi, by_sigma, by_latent
@@ -98,7 +98,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
         settings, entries, onto, middle, onward, squares, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, int(settings[3]), middle, onward, squares, predictors, factor)
-        _scaled(phi[i], onto, off, c)
+        _scaled(phi[i], settings[2], onto, off, c)
         _along(factor, off, F, q)
         root, s, R = np.sqrt(n[i]), sigma[i] / settings[2], 0.0
         _products_of(draws[i], entries, F, within)
@@ -106,7 +106,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
             total = 0.0
             for a in range(b, F):
                 total += factor[a, b] * c[a]
-            within[b] = root * total / settings[2] + s * within[b]
+            within[b] = root * total + s * within[b]
             R += within[b] ** 2
         R += s**2 * draws[i, len(entries) - 1]
         inside, left, _, _ = _kept(off[2 * F + 1], off[3 * F + 6], R, n[i])
@@ -236,6 +236,6 @@ def _kept(clamp, wide, R, n):
 
 PARTS = (
     _back, _features, _fill, _misfit, _parts, _products, _products_back, _products_of, _scaled, _unknowns,
-    _sum_of_squares, _along, _responses, _residuals, _off_by, _kept,
+    _sum_of_squares, _along, _responses, _residuals, _off_by, _kept, _straight, _straight_back,
 )  # fmt: skip
 """What the loops call, those of another module among it."""

@@ -27,7 +27,7 @@ from pytensor.link.numba.linker import NumbaLinker
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.naming import check_names
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.requests import MOST_DRAWS
 from pymc_dp.private_models.starts import check_initial_values, check_start, check_survives, first_line
 
@@ -89,7 +89,7 @@ def _check_kinds(sampler: Mapping[str, Any]) -> None:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not least <= int(value) <= MOST_DRAWS:
             raise Refusal(f"{name} must be a whole number from {least} to {MOST_DRAWS}. Write for example {name}={max(least, 2)}.")
     blas = sampler.get("blas_cores", "auto")
-    if not (blas is None or blas == "auto" or (isinstance(blas, int) and not isinstance(blas, bool) and blas > 0)):
+    if not (blas is None or blas == "auto" or is_whole(blas, 1)):
         raise Refusal('blas_cores must be a positive whole number, "auto" or None. Leave it out for "auto".')
     progressbar = sampler.get("progressbar", True)
     if not isinstance(progressbar, bool) and progressbar not in get_args(ProgressBarOptions):

@@ -13,10 +13,10 @@ import pymc as pm
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import indexed_axes, without_casts
 from pymc_dp.plans.protection import in_context
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.private_models.labels import PROMISED, covered, intact
+from pymc_dp.private_models.labels import PROMISED, covered, posterior_is_covered
 from pymc_dp.private_models.likelihood import counted_together
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import rows_of_new_records, spec_of
@@ -39,11 +39,13 @@ def synthesize(
     given: Mapping[str, object] | None = None,
     random_seed: int | None = None,
 ) -> "xr.Dataset":
-    """Synthetic data sets, each drawn from the posterior predictive distribution at another draw of the posterior. They cost nothing.
+    """Synthetic data sets, each drawn from the posterior predictive distribution at another draw of the posterior. They cost no epsilon.
+
+    Analyse every set and give the estimates to ``combine``: an interval from one set, taken for real records, is too narrow.
 
     Observed variables are drawn from the model's likelihoods, parents first. An index, or another covariate of which the release holds
-    cells, is drawn from the cells, whose probabilities are drawn given how many records they have. Covariates of which sums or second
-    moments were released have no cells: give them. The sets hold what the model says of records and nothing else: two variables that
+    cells, is drawn from the cells, with probabilities that are drawn given the numbers of records in them. Covariates of which sums or
+    second moments were released have no cells: pass them as ``given=``. The sets hold only what the model says: two variables that
     are independent in the model are independent in every set.
 
     Parameters
@@ -53,17 +55,17 @@ def synthesize(
     model : pm.Model, optional
         Your model, not the private one; the model in context if left out. No value of it is read.
     rows : int
-        Records in every set. For ``combine`` take ten times as many as there were, or more.
+        Records in every set. For ``combine`` take at least ten times as many as there were records.
     sets : int
         How many sets: at most as many as the tree has draws. Draws are taken at equal distances.
     given : mapping, optional
-        Covariates by name, (rows,), as for ``posterior_predictive``: the same in all sets. They must be yours to publish.
+        Covariates by name, (rows,), as for ``posterior_predictive``: the same in all sets. They are published, so they must not be private.
     random_seed : int, optional
 
     Returns
     -------
     xarray.Dataset
-        Observed variables and covariates of dims (set, record, ...). What indexes a dim with labels has these labels as values.
+        Observed variables and covariates of dims (set, record, ...). An index into a dim with labels has these labels as values.
         ``synthetic.isel(set=0, drop=True).to_dataframe()`` is a table.
 
     Raises
@@ -97,13 +99,13 @@ def _check_arguments(model: pm.Model, rows: object, sets: object) -> None:
     if hasattr(model, "privacy"):
         raise Refusal("The private model holds noisy statistics, not likelihoods of records. Write synthesize(idata, model) with your own.")
     for name, number in (("rows", rows), ("sets", sets)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        if not is_whole(number, 1):
             raise Refusal(f"{name} must be a positive integer. Write for example synthesize(idata, model, rows=10_000, sets=50).")
 
 
 def _promise(tree: "xr.DataTree") -> dict[str, object]:
     """What was spent and is promised, where the promise covers the posterior as it stands."""
-    promised = "posterior" in covered(tree) and intact(tree, "posterior")
+    promised = posterior_is_covered(tree)
     return {str(key): value for key, value in tree["privacy"].attrs.items() if promised and key in PROMISED}
 
 

@@ -22,7 +22,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.laws.kernel import LEAST
 from pymc_dp.models.binned import nodes_between, numeric, support_of
 from pymc_dp.models.instead import has_distribution
-from pymc_dp.models.structure import folded
+from pymc_dp.models.structure import constant_value
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.candidates import largest_of
@@ -129,7 +129,7 @@ def _nodes_of(name: str, random: Variable, edges: tuple[float, ...]) -> list[Nod
 
 def _counts(random: Variable) -> bool:
     """Whether a uniform distribution of whole numbers begins at 0 or above, as far as is known."""
-    least = folded(random.owner.op.dist_params(random.owner)[0])
+    least = constant_value(random.owner.op.dist_params(random.owner)[0])
     return least is not None and bool(np.min(least) >= 0)
 
 

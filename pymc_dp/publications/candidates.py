@@ -11,7 +11,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV
 
 from pymc_dp.laws.kernel import NEGLIGIBLE
-from pymc_dp.models.structure import folded
+from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.counts import levels_of
 from pymc_dp.publications.rows import Read
@@ -81,6 +81,6 @@ def largest_of(random: Variable) -> int | None:
         return levels_of(random) - 1
     if isinstance(operation, BinomialRV | DiscreteUniformRV):
         first, second = operation.dist_params(random.owner)
-        most = folded(first if isinstance(operation, BinomialRV) else second)
+        most = constant_value(first if isinstance(operation, BinomialRV) else second)
         return None if most is None else int(np.max(most))
     return None

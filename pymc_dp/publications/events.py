@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.noises import Exact, Noise, Step, positive, shown
+from pymc_dp.publications.noises import Exact, Noise, Step, doubles, positive, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +140,7 @@ class Threshold(Step):
 
 
 def _numbers(value: object, name: str, example: str) -> np.ndarray:
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    array = doubles(value)
     if not array.size or np.isnan(array).any():
         raise Refusal(f"{name} must be a number, or an array with one for every row. Write for example {example}.")
     return array

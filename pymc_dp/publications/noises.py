@@ -19,12 +19,17 @@ SIGMAS = 7.8
 """So many standard deviations of normal noise are exp(-NATS) of the probability."""
 
 
+def doubles(value: object) -> np.ndarray:
+    """A number or numbers as doubles; NaN where it is neither."""
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        return np.array(np.nan)
+
+
 def positive(value: object, name: str, example: str) -> np.ndarray:
     """An array of positive finite numbers, or a refusal that says what to write."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    array = doubles(value)
     if not array.size or not (np.isfinite(array).all() and (array > 0).all()):
         raise Refusal(f"{name} must be a positive number, or an array with one for every row. Write for example {example}.")
     return array

@@ -28,9 +28,8 @@ from pymc_dp.laws.kernel import Kernel
 from pymc_dp.laws.recursions import window_sum
 from pymc_dp.laws.sums import normal_plus_laplace
 from pymc_dp.models.binned import Numeric, numeric
-from pymc_dp.models.structure import inlined
+from pymc_dp.models.structure import FULL, index_by_axis, inlined, is_product, scalar_name
 
-FULL = slice(None, None, None)
 ALIKE = (Elemwise, DimShuffle, AdvancedSubtensor, CheckAndRaise, SpecifyShape, Alloc, ScalarFromTensor, MakeVector, All, Numeric)
 """Operations that give the same where an array that is the same for all records has become one record long."""
 
@@ -184,7 +183,7 @@ class Patterns:
         if any(self._visit(index) for index in node.inputs[1:]):
             raise Mixed("records are chosen by it")
         new, axis = self._needed(node.inputs[0])
-        entries = (*node.op.idx_list, *[FULL] * (node.inputs[0].type.ndim - len(node.op.idx_list)))
+        entries = index_by_axis(node)
         if entries[axis] != FULL:
             raise Mixed("some of the records are selected")
         kept = [place for place, entry in enumerate(entries) if isinstance(entry, slice)]
@@ -215,7 +214,7 @@ class Patterns:
         """An index that is the same for all records, into what is not."""
         table, *indices = node.inputs
         new, axis = self._needed(table)
-        entries = (*node.op.idx_list, *[FULL] * (table.type.ndim - len(node.op.idx_list)))
+        entries = index_by_axis(node)
         places = [place for place, entry in enumerate(entries) if isinstance(entry, int)]
         if entries[axis] != FULL or axis != 0 or any(self._visit(index) for index in indices):
             raise Mixed("records are chosen by an index, as in x[group]")
@@ -287,14 +286,14 @@ def is_affine(output: Variable, seed: Variable) -> bool:
         operation, inputs = variable.owner.op, variable.owner.inputs
         of_it = [operand in rests for operand in inputs]
         if isinstance(operation, Elemwise):
-            kind = type(operation.scalar_op).__name__
+            kind = scalar_name(operation)
             product = (kind == "Mul" and sum(of_it) > 1) or (kind == "TrueDiv" and any(of_it[1:]))
             if kind not in AFFINE or product or (kind == "Cast" and not variable.type.dtype.startswith("float")):
                 return False
         elif isinstance(operation, CAReduce):
-            if type(operation.scalar_op).__name__ != "Add":
+            if scalar_name(operation) != "Add":
                 return False
-        elif isinstance(operation, Dot) or (isinstance(operation, Blockwise) and isinstance(operation.core_op, Dot)):
+        elif is_product(operation):
             if all(of_it):
                 return False
         elif not isinstance(operation, DimShuffle | Join | SpecifyShape | Alloc | Subtensor):

@@ -13,6 +13,7 @@ from pymc.model.fgraph import clone_model
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.models.model_graph import without_initial_values
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.publications.beside_sums import observed_too, without
@@ -44,59 +45,58 @@ def published(
     n: object = None,
     cells: Mapping[str, object] | None = None,
 ) -> pm.Model:
-    """The model with the law of what was published in place of the law of the truth: an ordinary ``pm.Model``.
+    """Make a model of published numbers that already carry noise: your model of the truth, with what the publisher did in its likelihood.
 
-    What was published are numbers with a law that is known, or several holders' releases, which become one model of all their people.
+    The published numbers may be rows with a known noise or rounding, releases of several holders, which become one model of all their
+    people, sums of records that nobody here has, or randomised answers. The result is an ordinary ``pm.Model``, and nothing is charged.
 
     Parameters
     ----------
     model : pm.Model or None
-        A model of the true numbers, written as if they had been seen: its observed variables hold the published numbers, NaN where a row
-        was not published. None means the model in context. It is left as it is.
+        A model of the true numbers, written as if they had been observed: its observed variables hold the published numbers, NaN where a
+        row was not published. None means the model in context. It is left as it is.
     laws : mapping, list of Release, RandomisedAnswers or xarray.DataTree
-        Of every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of steps
-        such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``. ``Exact()`` where nothing was done. A
+        *Rows*: for every observed variable what was done to it: a noise such as ``RoundedToBase(3)`` or ``DiscreteLaplace(30)``, a list of
+        steps such as ``[DiscreteLaplace(30), Threshold(450, absent="listed")]``, or a ``Codebook``; ``Exact()`` where nothing was done. A
         ``PublishedTable`` where sums over a variable of counts were published: it is observed as zeros, which are not read. A covariate
-        is an observed variable, or a ``pm.Data``, on which others rest.
-        Or releases by holder, such as ``{"north": release_1, "south": release_2}``: what ``north`` released of ``stay`` takes the place of
-        the likelihood ``north_stay``, or ``north`` where it released nothing else; where there is neither, of ``stay``, which all have in
-        common who have no own one. Of the model only the shape is used, as in ``rewrite``. A list is of holders called ``release_1``,
+        is an observed variable, or a ``pm.Data``, on which others depend.
+        *Releases* by holder, such as ``{"north": release_1, "south": release_2}``: what ``north`` released of ``stay`` replaces what the
+        likelihood ``north_stay`` observes, or ``north`` if it released nothing else, or else ``stay``, for all holders without one of
+        their own. Only the structure of the model is used, as in ``rewrite``. In a list holders are called ``release_1``,
         ``release_2``, ...; a tree drawn from such a model holds its releases and makes the model again.
-        Or the answers that ``randomise`` made of this model's records, whatever its likelihood; or a tree drawn from such a model.
+        *Answers* that ``randomise`` made of this model's records; or a tree drawn from such a model.
     values : mapping, optional
-        Published numbers that the model cannot hold, by name, of the same shape as the observed variable: PyMC makes whole numbers of
-        what a distribution of counts observes. They take the place of the model's.
+        Published numbers that the model cannot hold, by name, of the same shape as the observed variable: PyMC turns what a distribution
+        of counts observes into whole numbers. They replace the model's.
     same_people : list of groups of holders, or True
         Holders whose releases are of the same people: ``[("spring", "autumn")]``, or True for all. Everyone else's people are taken to be
         different. Several Gaussian noises on one true statistic are combined exactly; other noises are refused.
     statistics : mapping, optional
-        In place of ``laws``, which are then those of other observed variables, if there are any: published sums of records that nobody
-        here has. By observed variable, and by names such as "sum y", "sum y²",
-        "sum x y" or "ones", each a pair of the number and the law of its noise, in the publisher's units; a message lists the names. The
-        model is that of one record, and any dummy rows give the same result. Where there are cells, each number is an array with one for
-        every cell; "table" holds all counts, levels along the last axis. Sums that are not there were not published.
+        Published sums of records that nobody here has (``laws`` then are those of other observed variables, if there are any).
+        By observed variable, and by names such as "sum y", "sum y²",
+        "sum x y" or "ones", each a pair of the number and the law of its noise, in the publisher's units; a misspelt name is answered by
+        the list of names. The model is that of one record, and any dummy rows give the same result. If there are cells, each number is an
+        array with an entry for every cell; "table" holds all counts, levels along the last axis. Leave out sums that were not published.
     bounds : mapping, optional
-        With ``statistics``: between which values the publisher moved the values of observed variables and covariates before they were
-        summed, as in ``release``. ``Natural(lower, upper)`` where none lay outside, or bounds so wide that none could.
+        With ``statistics``: between which values the publisher clamped the values of observed variables and covariates before they were
+        summed, as in ``release``. ``Natural(lower, upper)`` if none lay outside, or bounds so wide that none could.
     n : int, array or mapping, optional
-        With ``statistics``: how many records were summed, an array with one for every cell; by observed variable where they differ.
-        Where only a noisy number was published, a pair of it and its law, such as ``(1012, LaplaceNoise(2.0))``; where counts of all
-        levels were, nothing.
-        With one number for a table, the numbers in its cells are unknown.
+        With ``statistics``: how many records were summed, an array with an entry for every cell; by observed variable if they differ.
+        If only a noisy number was published, a pair of it and its law, such as ``(1012, LaplaceNoise(2.0))``. If counts of all
+        levels were published, leave it out. With one number for a table, the numbers in its cells are unknown.
     cells : mapping, optional
-        With ``statistics``: by name of ``pm.Data``, what it is in every published cell. By default all levels of what is an index.
+        With ``statistics``: by name of ``pm.Data``, its value in every published cell. By default all levels of an index.
 
     Returns
     -------
     pm.Model
-        Free variables keep names, dims, transforms and order. Of a covariate that was randomised or noised true values are summed out
-        record by record, or are unknowns ``<name>_true``. Of a count the truth is summed out, exactly but for a share of 1e-13 of the
-        noise. Of a real number it is summed out where there is a closed form, and is otherwise an unknown ``<name>_true``, and so is a
-        table (``table_steps`` draws it). Rows
-        that were not published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others.
-        ``pm.sample(model=...)`` draws from it, and ``pm.sample_posterior_predictive`` numbers as they are published where no row was left
-        out; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is. Of releases it is
-        the private model that ``rewrite`` makes, with every holder's noisy statistics; ``publication`` lists the holders and their
+        ``pm.sample(model=...)`` draws from it; ``pymc_dp.sample(model=...)`` does, too, and notes whose promise it is.
+        ``pm.sample_posterior_predictive`` draws numbers as they would be published, if no row was left out. Free variables keep names,
+        dims, transforms and order. True counts are summed out, exactly but for a tail probability of 1e-13 of the noise. True real numbers
+        are integrated out where there is a closed form, and are otherwise unknowns ``<name>_true``, and so are tables (``table_steps``
+        draws them). True values of a covariate are summed out record by record, or are unknowns ``<name>_true``. Rows that were not
+        published are observed as ``<name>_absent``. The numbers are constants of the model, so make it again for others. For releases it
+        is the private model that ``rewrite`` makes, with every holder's noisy statistics; ``publication`` lists the holders and their
         promises.
 
     Raises
@@ -253,7 +253,7 @@ def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
         if name not in names and name in model.named_vars and name in {str(variable.name) for variable in model.data_vars}
     ]
     if unknown := [name for name in laws if name not in [*names, *data]]:
-        raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write names of {', '.join(names)}.")
+        raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write one of {', '.join(map(repr, names))}.")
     if missing := [name for name in names if name not in laws]:
         raise Refusal(
             f"Nothing is said of {missing[0]}. Write what was done to it, or laws={{{missing[0]!r}: pymc_dp.Exact()}} if its publisher did"
@@ -278,19 +278,15 @@ def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
 
 
 def _copied(model: pm.Model) -> pm.Model:
-    """A copy of the model. PyMC copies only models without initial values, so these are taken out, and put back in any case."""
-    saved = dict(model.rvs_to_initial_values)
+    """A copy of the model, with its initial values."""
     try:
-        for rv in saved:
-            model.rvs_to_initial_values[rv] = None
-        clone = clone_model(model)
+        with without_initial_values(model):
+            clone = clone_model(model)
     except (NotImplementedError, ValueError) as error:
         raise Refusal(
             f"PyMC cannot copy this model: {error}. Build it anew, without sub-models, with a pm.Data of its own for each."
         ) from None
-    finally:
-        model.rvs_to_initial_values.update(saved)
-    for rv, value in saved.items():
+    for rv, value in model.rvs_to_initial_values.items():
         if value is not None and rv.name in clone.named_vars:
             clone.set_initval(clone[rv.name], value)
     return clone

@@ -48,11 +48,11 @@ def needs_latent(random: Variable, events: Events) -> bool:
 def log_reals(name: str, random: Variable, events: Events) -> Tensor:
     """Log-density or log-probability of every row's event, the truth summed out."""
     if isinstance(events.noise, Exact):
-        return _of_events(name, _any_law(random), events)
+        return _of_events(_any_law(random), events)
     mean, sigma = random.owner.op.dist_params(random.owner)
     mean, sigma = mean.astype("float64"), sigma.astype("float64")
     if isinstance(events.noise, GaussianNoise):
-        return _of_events(name, _normal_law(mean, pt.sqrt(sigma**2 + events.setting**2)), events)
+        return _of_events(_normal_law(mean, pt.sqrt(sigma**2 + events.setting**2)), events)
     return normal_with_noise(mean, sigma**2, events)
 
 
@@ -79,8 +79,8 @@ def log_given_latent(name: str, truth: Variable, events: Events) -> Tensor:
             ' NaN and write Threshold(lowest, absent="listed"), or take a Normal model with GaussianNoise.'
         )
     if isinstance(events.noise, GaussianNoise):
-        return _of_events(name, _normal_law(truth, events.setting + pt.zeros_like(truth)), events)
-    return _of_events(name, _any_law(pm.Laplace.dist(truth, events.setting)), events)
+        return _of_events(_normal_law(truth, events.setting + pt.zeros_like(truth)), events)
+    return _of_events(_any_law(pm.Laplace.dist(truth, events.setting)), events)
 
 
 def check_real(name: str, events: Events) -> None:
@@ -112,7 +112,7 @@ def _any_law(random: Variable) -> RealLaw:
     return RealLaw(lambda x: pm.logp(random, x), lambda x: pm.logcdf(random, x), above, between)
 
 
-def _of_events(name: str, law: RealLaw, events: Events) -> Tensor:
+def _of_events(law: RealLaw, events: Events) -> Tensor:
     """Every row's event under a law; each kind of event is evaluated for all rows, where there is one, at a harmless place elsewhere."""
     low, high = events.low, events.high
     point, lower, upper = low == high, low == -np.inf, high == np.inf

@@ -22,7 +22,7 @@ from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.bin_chances import binned_value, chances_of
 from pymc_dp.publications.publication import Noted, terms_of
-from pymc_dp.publications.rows import taken_out
+from pymc_dp.publications.rows import as_computed, taken_out
 from pymc_dp.releases.answers import RandomisedAnswers
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def observe_answers(clone: pm.Model, answers: RandomisedAnswers) -> None:
         others = (1 - answers.truth) / (answers.levels - 1)
         level = pt.switch(pt.eq(released, answers.levels - 1), incomplete, (1 - incomplete) * chances)
         row = pt.log(others + (answers.truth - others) * level)
-        pm.CustomDist(answers.name, row, logp=_as_computed, observed=released, shape=answers.told.shape)
+        pm.CustomDist(answers.name, row, logp=as_computed, observed=released, shape=answers.told.shape)
     clone.publication = NotedAnswers(answers, terms_of(clone))
 
 
@@ -85,11 +85,6 @@ class NotedAnswers(Noted):
     def remedy(self, added: str) -> str:
         """What to write where something was added to the model."""
         return "Add it to the model before published(model, answers)."
-
-
-def _as_computed(value: Variable, row: Variable) -> Variable:
-    """The log-probability of a record, which was computed from its answer beforehand."""
-    return row
 
 
 def check_observed(model: pm.Model, answers: RandomisedAnswers) -> None:

@@ -35,7 +35,7 @@ class Rows:
     dims: tuple[str | None, ...] | None
 
 
-def rows_of(model: pm.Model, clone: pm.Model, name: str, values: np.ndarray | None) -> list[Rows]:
+def rows_of(clone: pm.Model, name: str, values: np.ndarray | None) -> list[Rows]:
     """The rows of a variable: all of them, or, where PyMC set those with missing values apart, those that were published and the others."""
     split = f"{name}_observed" in clone.named_vars and is_split(clone, f"{name}_observed")
     observed = clone[f"{name}_observed" if split else name]
@@ -122,7 +122,7 @@ class Read:
 def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], values_by_name: Mapping[str, np.ndarray]) -> list[Read]:
     """Take an observed variable out of a copy of the model; what was published of it, as events."""
     result = []
-    for rows in rows_of(model, clone, name, values_by_name.get(name)):
+    for rows in rows_of(clone, name, values_by_name.get(name)):
         if rows.chosen is not None and not rows.chosen.any():
             raise Refusal(f"Of {name} no number was published. Leave it out of the model.")
         random = taken_out(clone, rows.of)
@@ -182,13 +182,13 @@ def observe(read: Read, row: Variable, draws: Draws | None = None) -> Variable:
     drawn = {} if draws is None else {"random": draws.draw, "signature": f"(),{draws.signature}->()"}
     parameters = () if draws is None else draws.parameters
     return pm.CustomDist(
-        rows.name, row + np.zeros(shape), *parameters, logp=_as_computed, observed=shown, dims=rows.dims,
+        rows.name, row + np.zeros(shape), *parameters, logp=as_computed, observed=shown, dims=rows.dims,
         shape=None if rows.dims else shape, **drawn,
     )  # fmt: skip
 
 
-def _as_computed(value: Variable, row: Variable, *parameters: Variable) -> Variable:
-    """The log-probability of a row, which was computed from its published number beforehand."""
+def as_computed(value: Variable, row: Variable, *parameters: Variable) -> Variable:
+    """The log-probability of a row or a record, which was computed beforehand from what was published of it."""
     return row
 
 

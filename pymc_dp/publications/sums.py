@@ -25,7 +25,7 @@ from pymc_dp.publications.publication import PROMISE, Codebook, Noted, terms_of
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, of_cells, of_table
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.told import EXAMPLE, NUMBER, books_of
-from pymc_dp.releases.described import described, read_described
+from pymc_dp.releases.described import read_described, value_in_cells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _cells(
         if placeholder.axis is not None and placeholder.plain and placeholder.name in cell_values:
             inputs.append(np.moveaxis(cell_values[placeholder.name].astype(placeholder.variable.type.dtype), 0, placeholder.axis))
             continue
-        value = described(expression, {} if placeholder.axis is None else cell_values)
+        value = value_in_cells(expression, {} if placeholder.axis is None else cell_values)
         if value is None or (placeholder.axis is not None and value.shape[placeholder.axis] != sizes.size):
             raise Refusal(
                 f"{likelihood.name} rests on arrays that are not in cells. Write every array with an entry for each record as a pm.Data,"

@@ -14,7 +14,7 @@ from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.told import NUMBER, PublishedNumber, told
+from pymc_dp.publications.told import NUMBER, PublishedNumber, published_numbers
 from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -86,7 +86,9 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     if free:
         _check_number_of_records(planned, books, counts)
         names = list(planned.statistics) if counts else [NUMBER, *names]
-    numbers = told(name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ())
+    numbers = published_numbers(
+        name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ()
+    )
     if counts and len(numbers) != K:
         raise Refusal(
             f"{name} needs each of {', '.join(planned.statistics)} once. Of levels that were not published leave the cells out, or merge"
@@ -277,7 +279,7 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
             " every cell."
         )
     shapes = [(V, *columns), *([(*planned.grid.shape, *columns)] if len(planned.grid.shape) > 1 else [])]
-    numbers = told(name, books, planned.statistics, shapes, planned.statistics)
+    numbers = published_numbers(name, books, planned.statistics, shapes, planned.statistics)
     if len(numbers) < len(planned.statistics):
         raise Refusal(
             f"The table of {name} needs {', '.join(planned.statistics)} in every cell of {indices}. Write those that are missing."

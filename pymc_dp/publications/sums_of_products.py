@@ -15,7 +15,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, inputs_in, noisy_statistic, records
-from pymc_dp.publications.told import NUMBER, PublishedNumber, canonical, told
+from pymc_dp.publications.told import NUMBER, PublishedNumber, canonical, published_numbers
 from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -70,7 +70,7 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
     names = _names(regression, "log(y)" if likelihood.distribution == "LogNormal" else "y")
     spelled = [canonical(sum_name, name) for sum_name in names]
     first = [spelled.index(spelling) for spelling in spelled]  # the sum of a product may be that of a feature, too
-    numbers = {number.name: number for number in told(name, books, names, cells.shapes(likelihood.columns))}
+    numbers = {number.name: number for number in published_numbers(name, books, names, cells.shapes(likelihood.columns))}
     shape = (len(cells.n), *likelihood.columns, len(names))
     values, spread = np.zeros(shape), np.zeros(shape)
     _, half = regression.centres()

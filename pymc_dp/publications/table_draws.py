@@ -105,12 +105,11 @@ class Chain:
         )  # fmt: skip
 
 
-def least_squares(rows: Rows, values: np.ndarray | None = None) -> np.ndarray:
+def least_squares(rows: Rows) -> np.ndarray:
     """(n,): numbers >= 0 whose sums are nearest to the published ones, weighted by precision; exact ones weigh most. Not whole."""
     from scipy.optimize import minimize
 
-    values = rows.values if values is None else values
-    noisy = rows.kinds < EQUAL
+    values, noisy = rows.values, rows.kinds < EQUAL
     precisions = np.zeros(len(values))
     precisions[noisy] = 1 / rows.scales[noisy] ** 2
     precisions[rows.kinds == EQUAL] = 10 * precisions.max(initial=0.1)

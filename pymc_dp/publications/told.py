@@ -93,7 +93,7 @@ def books_of(variable: str, statistics: object) -> dict[str, tuple[object, Codeb
     return result
 
 
-def told(
+def published_numbers(
     variable: str, books: Mapping[str, tuple[object, Codebook]], names: Sequence[str], shapes: Sequence[tuple[int, ...]],
     table: Sequence[str] = (),
 ) -> list[PublishedNumber]:  # fmt: skip

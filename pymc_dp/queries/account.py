@@ -14,14 +14,14 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
 from pymc_dp.privacy.charges import Step
-from pymc_dp.privacy.ledger import Ledger, Part, written
+from pymc_dp.privacy.ledger import Ledger, Part, unit_as_written
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.answer import PAID, Price
 from pymc_dp.queries.blue import estimate
 from pymc_dp.queries.from_release import counted
 from pymc_dp.queries.history import Answered
-from pymc_dp.queries.plan import Plan, State, Terms, plan_to_pay, short, shown, wider, width_of
+from pymc_dp.queries.plan import Plan, State, Terms, plan_to_pay, rounded_down, rounded_up, short_text, width_of
 from pymc_dp.queries.restore import check_same, empty, restored, same_noise
 from pymc_dp.queries.session_file import Item, Saved, held
 from pymc_dp.releases.release import Release
@@ -33,7 +33,7 @@ LONGEST = -(2**63)
 """No noisy answer takes more room in a file."""
 
 
-def alone[F: Callable[..., Any]](method: F) -> F:
+def one_call_at_a_time[F: Callable[..., Any]](method: F) -> F:
     """One call of a session after the other: other threads wait, and a call from within a call is refused.
 
     What is asked from within, by a signal handler or by an argument that runs code when it is looked at, would come between the plan of
@@ -63,13 +63,13 @@ class Account:
     Attributes
     ----------
     lock, busy : RLock, bool
-        Whether a call of the session runs: see ``alone``.
+        Whether a call of the session runs: see ``one_call_at_a_time``.
     ledger : Ledger or None
         Where it pays, from ``part`` of the data set.
     limit : Fraction or None
         The most that it may cost, in nats, besides what the ledger allows.
     path : Path or None
-        Its file; ``written`` is what the session left there.
+        Its file; ``unit_as_written`` is what the session left there.
     saved : Saved
         What gives its questions their meaning; ``items`` are its answers since.
     state : State
@@ -157,11 +157,11 @@ class Account:
                 f"These {len(plans)} questions cost epsilon {costs} Ask fewer, or for wider intervals; price() says what they cost."
             )
         (plan,) = plans
-        costs = f"{shown(plan.question)} costs epsilon {costs}"
+        costs = f"{short_text(plan.question)} costs epsilon {costs}"
         if epsilon := self._largest_left(plan):
             if terms.length:
                 width = width_of(plan_to_pay(self.state, plan.question, epsilon)[1], plan.meant, terms.level)
-            instead = f"width={wider(width):.4g}" if terms.length else f"epsilon={float(epsilon):.4g}"
+            instead = f"width={rounded_up(width):.4g}" if terms.length else f"epsilon={float(epsilon):.4g}"
             raise Refusal(f"{costs} Write {instead}, which fits, or ask the data owner for a larger grant.")
         if estimate(self.state.known, plan.meant) is not None:
             width = width_of(self.state, plan.meant, terms.level)
@@ -172,7 +172,7 @@ class Account:
         """The largest epsilon of three digits at which the question could be paid for; 0 if there is none."""
         low, high = Fraction(0), plan.own
         for _ in range(24):
-            middle = short((low + high) / 2)
+            middle = rounded_down((low + high) / 2)
             fits = low < middle and self.is_left([plan_to_pay(self.state, plan.question, middle)[0]])
             low, high = (middle, high) if fits else (low, middle)
         return low
@@ -212,7 +212,7 @@ class Account:
             saved.write(self.path)
             self.written = saved.text
 
-    @alone
+    @one_call_at_a_time
     def set_aside(self, more: Fraction) -> None:
         """Count a question about a model before it is asked."""
         with self.unchanged():
@@ -226,7 +226,7 @@ class Account:
                 self.models -= more
                 raise
 
-    @alone
+    @one_call_at_a_time
     def put_back(self, more: Fraction) -> None:
         """Count a question about a model no more, which was refused before anything was drawn."""
         self.models -= more
@@ -334,7 +334,7 @@ def check_protects(ledger: Ledger | Part | None, neighbours: str, unit: str) -> 
     if whole is not None and whole.neighbours != neighbours:
         raise Refusal(f"{whole.path.name} has another neighbours. Write neighbours={whole.neighbours!r}.")
     if whole is not None and whole.unit != unit:
-        raise Refusal(f"{whole.path.name} has another unit. Write {written(whole.unit)}.")
+        raise Refusal(f"{whole.path.name} has another unit. Write {unit_as_written(whole.unit)}.")
 
 
 def path_of(history: str | os.PathLike[str] | None) -> Path | None:

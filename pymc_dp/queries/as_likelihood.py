@@ -13,7 +13,7 @@ from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.history import Answered
 
 
-def observed(
+def observed_answer(
     name: str, answer: Answered, records: int | None, *, probability: Any = None, rate: Any = None, value: Any = None
 ) -> TensorVariable:
     """The answer, in its own units, as an observed ``pm.CustomDist``: see ``QuerySession.observe``.

@@ -20,6 +20,8 @@ from pymc_dp.releases.stored import (
     holds_levels,
     is_one,
     is_text,
+    of_codes,
+    of_runs,
     short,
     stored_in_file,
 )
@@ -110,10 +112,7 @@ def _cells_of(values: Any, column: Column, known: dict[str, Any]) -> np.ndarray:
     if is_one(values, "pyarrow", "ChunkedArray"):
         return np.concatenate([np.zeros(0, np.int32), *(_cells_of(chunk, column, known) for chunk in values.chunks)])
     if types.is_run_end_encoded(values.type):
-        first, runs = values.find_physical_offset(), values.find_physical_length()
-        ends = values.run_ends.to_numpy()[first : first + runs].astype(np.int64) - values.offset
-        lengths = np.diff(np.clip(ends, 0, len(values)), prepend=0)
-        return np.repeat(_cells_of(values.values.slice(first, runs), column, known), lengths)
+        return of_runs(values, lambda several: _cells_of(several, column, known))
     if types.is_dictionary(values.type):
         listed = values.dictionary
         if types.is_dictionary(listed.type) or types.is_run_end_encoded(listed.type):
@@ -122,9 +121,7 @@ def _cells_of(values: Any, column: Column, known: dict[str, Any]) -> np.ndarray:
         if known.get("where") != where:
             cells = np.append(_cells_of(listed, column, {}), np.int32(column.size - 1))
             known.update(where=where, cells=cells, listed=listed)  # which is kept, or another could come to lie there
-        codes = values.indices.fill_null(0).to_numpy().astype(np.int64)
-        there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < len(listed))
-        return known["cells"][np.where(there, codes, len(listed))]
+        return of_codes(values, known["cells"])
     array, _ = _ready(values, column, {})
     return _cells(decoded(array) if is_text(values.type) else array.to_pylist(), column)
 

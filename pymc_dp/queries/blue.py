@@ -18,7 +18,7 @@ import numpy as np
 
 from pymc_dp.privacy.accounting import exact_epsilon
 from pymc_dp.queries.basis import LEAST_VARIANCE, PUBLIC, basis_of, solved
-from pymc_dp.queries.convolution import Law, checked, convolved, variances
+from pymc_dp.queries.convolution import Law, checked_confidence, convolved, variances
 from pymc_dp.queries.history import History, divided
 from pymc_dp.queries.language import Question
 
@@ -120,15 +120,15 @@ def estimate(history: History, question: Question) -> Estimate | None:
 
 
 # ---------- what it says
-def interval(estimated: Estimate, confidence: float) -> Interval:
-    """The shortest interval about the estimate that holds the answer with this confidence."""
-    half = estimated.law.distance(checked(confidence))
+def interval_about(estimated: Estimate, confidence: float, width: float | None = None) -> Interval:
+    """The shortest interval about the estimate that holds the answer with this confidence; its width is computed where it is not given."""
+    half = estimated.law.distance(confidence) if width is None else width / 2
     return Interval(estimated.value, estimated.value - half, estimated.value + half, confidence)
 
 
-def probability_above(estimated: Estimate, value: float, *, equal: bool = False) -> float:
-    """P(answer > value), or >= if ``equal``: the confidence of the interval from there on."""
-    return estimated.law.below(estimated.value - value, equal=equal)
+def probability_above(estimated: Estimate, value: float) -> float:
+    """P(answer > value): the confidence of the interval from there on."""
+    return estimated.law.below(estimated.value - value)
 
 
 # ---------- the least epsilon
@@ -144,7 +144,7 @@ def fresh_epsilon(question: Question, neighbours: str, length: object, confidenc
         Length of the interval, in units of the answer: an answer +- length / 2.
     confidence : float
     """
-    delta, half = 1 - checked(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
+    delta, half = 1 - checked_confidence(confidence), min(floor(exact_epsilon(length) * question.divisor / 2), 10**300)
     sensitivity = question.sensitivity(neighbours, at_most)
     if sensitivity == 0:
         return Fraction(0)

@@ -195,7 +195,7 @@ def answers(completion: Completion, questions: Sequence[Question]) -> "xr.DataTr
     """
     import xarray as xr
 
-    data = {question.text.replace("/", " over "): (("chain", "draw"), drawn(completion, question)) for question in questions}
+    data = {question.text.replace("/", " over "): (("chain", "draw"), answer_draws(completion, question)) for question in questions}
     attrs = {"given": "every noisy answer", "answers": len(completion.history), "neighbours": completion.history.neighbours}
     coords = {"chain": np.arange(len(completion.counts)), "draw": np.arange(completion.counts.shape[1])}
     return xr.DataTree.from_dict({"posterior": xr.Dataset(data, coords=coords, attrs=attrs)})
@@ -216,7 +216,7 @@ def _beyond(draws: int, confidence: float) -> int:
     return floor((1 - confidence) / 2 * draws * (1 + 1e-12))
 
 
-def settled(completion: Completion, question: Question, confidence: float = 0.95) -> bool:
+def chains_agree(completion: Completion, question: Question, confidence: float = 0.95) -> bool:
     """Whether chains agree on a question, so that its interval can be told: r-hat at most 1.05, and bulk and tails of 100 draws' worth.
 
     There must also be draws enough for this confidence, as in ``check_told``.
@@ -225,7 +225,7 @@ def settled(completion: Completion, question: Question, confidence: float = 0.95
 
     if _beyond(completion.concentration.size, confidence) < BEYOND:
         return False
-    values = drawn(completion, question)
+    values = answer_draws(completion, question)
     if (values == values[0, 0]).all():
         return True
     with np.errstate(all="ignore"):  # what does not vary within chains has no r-hat, and fails below
@@ -242,17 +242,17 @@ def interval_given_all(completion: Completion, question: Question, confidence: f
         When the draws do not tell it: see ``check_told``.
     """
     check_told(completion.concentration.size, confidence)
-    values = np.sort(drawn(completion, question).ravel())
+    values = np.sort(answer_draws(completion, question).ravel())
     out = _beyond(len(values), confidence)
     return Interval(float(np.median(values)), float(values[out]), float(values[len(values) - 1 - out]), confidence, "given every answer")
 
 
 def probability_given_all(completion: Completion, question: Question, value: float) -> float:
     """P(answer > value), given every noisy answer."""
-    return float((drawn(completion, question) > value).mean())
+    return float((answer_draws(completion, question) > value).mean())
 
 
-def drawn(completion: Completion, question: Question) -> np.ndarray:
+def answer_draws(completion: Completion, question: Question) -> np.ndarray:
     """(C, D): draws of a question; where it divides atoms, their records go to parts by the urn of the prior."""
     history = completion.history
     parts = divided(history, question)

@@ -8,7 +8,6 @@ the answer.
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from hashlib import sha256
 from math import ceil, exp, expm1, floor, gcd, inf, log, log1p, pi
 
 import numpy as np
@@ -78,15 +77,15 @@ class Law:
         """P(abs(error) <= distance), or less."""
         return self._points(distance - self.slack, equal=True)
 
-    def below(self, distance: float, *, equal: bool = False) -> float:
-        """P(error < distance), or <= if ``equal``; or less."""
-        if distance > 0 or (equal and distance == 0):
-            return (1 + self._points(distance - self.slack, equal=equal)) / 2
-        return (1 - self._points(self.slack - distance, equal=not equal)) / 2
+    def below(self, distance: float) -> float:
+        """P(error < distance), or less."""
+        if distance > 0:
+            return (1 + self._points(distance - self.slack, equal=False)) / 2
+        return (1 - self._points(self.slack - distance, equal=True)) / 2
 
     def distance(self, confidence: float) -> float:
         """The smallest distance with ``within(distance) >= confidence``: Algorithm 3 of XX12."""
-        return self._least(checked(confidence)) * self.step + self.slack
+        return self._least(checked_confidence(confidence)) * self.step + self.slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,37 +223,7 @@ def _characteristic(sizes: np.ndarray, noise_variances: np.ndarray, times: np.nd
     return values
 
 
-def simulated(coefficients: np.ndarray, scales: np.ndarray, draws: int, text: str, step: float | None = None) -> Law:
-    """The law of sum_k A_k noise_k by simulation: Algorithm 1 of XX12, with discrete noise.
-
-    The expected sum of squared errors of the probabilities is (1 - sum p^2) / draws (Corollary 4.1). The generator is numpy's and its
-    seed comes from the text of the question, so the same answers give the same numbers; it protects nothing.
-
-    Parameters
-    ----------
-    coefficients, scales : np.ndarray
-        (m,).
-    draws : int
-    text : str
-        Of the question.
-    step : float, optional
-        Of the grid that sums are rounded to, after they are summed; as ``convolved`` chooses it if left out.
-    """
-    fine = convolved(coefficients, scales)
-    step = fine.step if step is None else step
-    seed = int.from_bytes(sha256(text.encode()).digest()[:8], "big")
-    rng = np.random.default_rng(seed)
-    total = np.zeros(draws)
-    for size, scale in zip(np.abs(coefficients), scales, strict=True):
-        if size > 0:
-            failure = -expm1(-1 / scale)
-            total += size * (rng.geometric(failure, draws) - rng.geometric(failure, draws))
-    points = np.rint(total / step).astype(np.int64)
-    half = int(np.abs(points).max())
-    return Law(step, np.bincount(points + half, minlength=2 * half + 1) / draws, float(np.abs(total - points * step).max()))
-
-
-def checked(confidence: float) -> float:
+def checked_confidence(confidence: float) -> float:
     """The confidence, if intervals can have it: to be asked before anything is paid."""
     if not 0 < confidence < 1:
         raise Refusal("The confidence must lie between 0 and 1. Write for example confidence=0.95.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.answer import BLUE, EXACT, POSTERIOR, PUBLIC, UNDETERMINED, Answer
-from pymc_dp.queries.blue import Interval, estimate, probability_above
+from pymc_dp.queries.blue import estimate, interval_about, probability_above
 from pymc_dp.queries.completion import answers, interval_given_all, probability_given_all
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.language import question as understood
@@ -42,8 +42,7 @@ def answer_of(plan: Plan, state: State, terms: Terms, width: float | None, paid:
     kind = BLUE if interval is None else POSTERIOR if blue is not None else UNDETERMINED
     if interval is None:
         assert blue is not None
-        half = blue.law.distance(level) if width is None else width / 2
-        interval = Interval(blue.value, blue.value - half, blue.value + half, level)
+        interval = interval_about(blue, level, width)
     return Answer(question.text, interval.value, (interval.lower, interval.upper), level, kind, plan.how, paid, plan.own)
 
 

@@ -12,7 +12,7 @@ MANY_RECORDS = 1e6
 
 
 @njit(cache=True, nogil=True)
-def _rise(x, a):
+def _log_gamma_ratio(x, a):
     """The rise log Gamma(x + a) - log Gamma(x + 1); where a is far less than x by a series, to 1e-6."""
     w = x + 0.5 * a
     if w > 40 * (1 + a):
@@ -24,11 +24,11 @@ def _rise(x, a):
 @njit(cache=True, nogil=True)
 def _height(t, x, i, j, a, b, c, total, by, rate, residual, many):
     """The log-density after t records moved from atom j, or from outside, to atom i; up to a constant."""
-    value = _rise(x[i] + t, a)
+    value = _log_gamma_ratio(x[i] + t, a)
     if j >= 0:
-        value += _rise(x[j] - t, b)
+        value += _log_gamma_ratio(x[j] - t, b)
     else:
-        value -= _rise(total + t, c) + 2 * np.log1p((total + t) / MANY_RECORDS)
+        value -= _log_gamma_ratio(total + t, c) + 2 * np.log1p((total + t) / MANY_RECORDS)
     for k in range(many):
         value -= abs(residual[k] - by[k] * t) * rate[k]
     return value
@@ -40,11 +40,11 @@ def _new_concentration(rng, x, c, total, spread):
     for _ in range(2):
         new = c * np.exp(3 * (rng.random() - 0.5))
         if 1 <= new <= EVENEST:
-            change = lgamma(new) - lgamma(c) - _rise(total, new) + _rise(total, c)
+            change = lgamma(new) - lgamma(c) - _log_gamma_ratio(total, new) + _log_gamma_ratio(total, c)
             for g in range(len(x)):
                 if x[g] > 0:
-                    change += _rise(x[g], new * spread[g]) - lgamma(new * spread[g])
-                    change -= _rise(x[g], c * spread[g]) - lgamma(c * spread[g])
+                    change += _log_gamma_ratio(x[g], new * spread[g]) - lgamma(new * spread[g])
+                    change -= _log_gamma_ratio(x[g], c * spread[g]) - lgamma(c * spread[g])
             if np.log(rng.random()) < change:
                 c = new
     return c

@@ -16,7 +16,7 @@ from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.queries.answer import FREE, PAID, PUBLIC
 from pymc_dp.queries.basis import basis_of
 from pymc_dp.queries.blue import estimate, least_epsilon
-from pymc_dp.queries.completion import Completion, complete, fast_enough, interval_given_all, settled
+from pymc_dp.queries.completion import Completion, chains_agree, complete, fast_enough, interval_given_all
 from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import Question
 
@@ -166,7 +166,7 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
             return free
         example = width_of(plan_to_pay(state, question, Fraction(1, 10))[1], asks, level)
         raise Refusal(
-            f"{shown(question)} does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it"
+            f"{short_text(question)} does not follow from what was answered so far. Write width=, or epsilon=: epsilon=0.1 would make it"
             f" {example:.4g} wide."
         )
     if length is None:
@@ -176,19 +176,19 @@ def plan_of(state: State, question: Question, terms: Terms, now: State) -> tuple
         return free
     # What is paid for protects records that are in no level, too: the same noise costs more where these could move the answer farther.
     farther = Fraction(state.asked.sensitivity(question), state.asked.sensitivity(asks))
-    if terms.method != "blue" and quick(state.known):
+    if terms.method != "blue" and is_quick(state.known):
         length = float(length * SHORTER)
     epsilon = least_epsilon(state.known, asks, length, level) * farther
     if epsilon == 0:
         return free
-    plan, after = plan_to_pay(state, question, -short(-epsilon))
+    plan, after = plan_to_pay(state, question, -rounded_down(-epsilon))
     while width_of(after, asks, level) > length * (1 + 1e-9):
         # On a lattice the estimate of least variance may have a wider interval than the new answer alone, which is wide enough.
-        plan, after = plan_to_pay(state, question, -short(-plan.own * Fraction(102, 100)))
+        plan, after = plan_to_pay(state, question, -rounded_down(-plan.own * Fraction(102, 100)))
     if most is not None and plan.own > most:
         raise Refusal(
-            f"{shown(question)} needs noise of epsilon {float(plan.own):.4g} for a width of {terms.length:.6g}, which is more than"
-            f" epsilon={float(most):.6g}. Write width={wider(width_of(plan_to_pay(state, question, most)[1], asks, level)):.4g}, or a"
+            f"{short_text(question)} needs noise of epsilon {float(plan.own):.4g} for a width of {terms.length:.6g}, which is more than"
+            f" epsilon={float(most):.6g}. Write width={rounded_up(width_of(plan_to_pay(state, question, most)[1], asks, level)):.4g}, or a"
             " larger epsilon."
         )
     return plan, after
@@ -206,7 +206,7 @@ def plans_of(questions: Sequence[Question], terms: Terms, now: State) -> tuple[l
             plan, state = plan_of(state, question, terms, now)
         except ArithmeticError:
             raise Refusal(
-                f"{shown(question)} cannot be reckoned with such numbers. Write a width, epsilon or confidence that is less extreme."
+                f"{short_text(question)} cannot be reckoned with such numbers. Write a width, epsilon or confidence that is less extreme."
             ) from None
         plans.append(plan)
     if terms.method == "posterior" and not fast_enough(state.known):
@@ -217,12 +217,12 @@ def plans_of(questions: Sequence[Question], terms: Terms, now: State) -> tuple[l
 def completion_of(state: State, asks: Question, terms: Terms) -> Completion | None:
     """The posterior given everything that is known now: where it is wanted or quick, and its chains agree on this question."""
     known = state.known
-    if terms.method == "blue" or not len(known) or (terms.method is None and not quick(known)):
+    if terms.method == "blue" or not len(known) or (terms.method is None and not is_quick(known)):
         return None
     completion = drawn_from(known)
     if (1 - terms.level) / 2 * completion.concentration.size < LEAST_OUTSIDE:
         return None
-    return completion if settled(completion, asks, terms.level) else None
+    return completion if chains_agree(completion, asks, terms.level) else None
 
 
 def _known_within(state: State, asks: Question, length: float, terms: Terms) -> bool:
@@ -265,22 +265,22 @@ def meant(question: Question, complete: frozenset[str]) -> Question:
     return replace(question, columns=tuple(reversed(kept)), weights=weights)
 
 
-def quick(known: History) -> bool:
+def is_quick(known: History) -> bool:
     """Whether the posterior is drawn in about a second."""
     return len(known) * len(known.cells) <= QUICK
 
 
 def drawn_from(known: History) -> Completion:
     """The posterior given these answers."""
-    return complete(known, draws=DRAWS if quick(known) else DRAWS // 4)
+    return complete(known, draws=DRAWS if is_quick(known) else DRAWS // 4)
 
 
-def shown(question: Question) -> str:
+def short_text(question: Question) -> str:
     """The text of a question, cut short."""
     return question.text if len(question.text) <= 80 else f"{question.text[:77]}..."
 
 
-def short(epsilon: Fraction) -> Fraction:
+def rounded_down(epsilon: Fraction) -> Fraction:
     """A decimal of three digits that is not above it."""
     if not epsilon:
         return epsilon
@@ -289,9 +289,9 @@ def short(epsilon: Fraction) -> Fraction:
     return epsilon // unit * unit
 
 
-def wider(width: float) -> float:
+def rounded_up(width: float) -> float:
     """Three digits that are not below it."""
-    return float(-short(-Fraction(width)))
+    return float(-rounded_down(-Fraction(width)))
 
 
 def number_of(value: object) -> float:

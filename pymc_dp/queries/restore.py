@@ -12,7 +12,7 @@ from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import Question
 from pymc_dp.queries.language import question as understood
-from pymc_dp.queries.plan import State, shown
+from pymc_dp.queries.plan import State, short_text
 from pymc_dp.queries.schema import Schema
 from pymc_dp.queries.session_file import Saved, damaged
 
@@ -88,4 +88,4 @@ def check_written(question: Question, schema: Schema) -> None:
     except Refusal:
         same = False
     if not same:
-        raise Refusal(f"{shown(question)} is too long to be written down. Ask in parts, or declare coarser levels.")
+        raise Refusal(f"{short_text(question)} is too long to be written down. Ask in parts, or declare coarser levels.")

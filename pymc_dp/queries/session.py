@@ -21,9 +21,9 @@ from pymc_dp.privacy.layout import aligned, in_html, page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.queries.account import Account, alone, charged_and_lost, check_protects, for_people, path_of
+from pymc_dp.queries.account import Account, charged_and_lost, check_protects, for_people, one_call_at_a_time, path_of
 from pymc_dp.queries.answer import PAID, PUBLIC, Answer, Price
-from pymc_dp.queries.as_likelihood import observed
+from pymc_dp.queries.as_likelihood import observed_answer
 from pymc_dp.queries.expressions import Combination, Condition
 from pymc_dp.queries.inference import answer_of, posterior_of, probability_of
 from pymc_dp.queries.language import Question, questions_of
@@ -48,12 +48,12 @@ type Asked = str | Condition | Combination
 
 
 class QuerySession:
-    """Questions about one table, answered with intervals from what was answered before, and paid for only when they must be.
+    """Questions about one table, answered with intervals: from earlier answers where these suffice, otherwise paid for.
 
-    A question is a count of records that meet a condition, a sum, or a sum of those with decimal coefficients. When you say how wide its
-    interval may be, it is answered from earlier answers if they are good enough, for nothing; otherwise the least noise that is needed
-    is paid for, and combined with what is known; where less than that is left, it is refused. The session costs what was paid for the
-    record that most questions were about: the costs of questions about different records do not add up.
+    A question is a count of records that meet a condition, a sum, or a sum of those with decimal coefficients. You say how wide its
+    interval may be. If earlier answers are precise enough, the answer costs nothing. Otherwise a new one is paid for, with as much noise as
+    the width allows, and combined with the earlier ones; if too little of the budget is left, it is refused. The session costs what was
+    paid for the record that most was paid for: the costs of questions about different records do not add up.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class QuerySession:
         The public columns and their levels; never read from the records.
     ledger : Ledger or a part of one, optional
         The budget of the records. Without one nothing remembers what was spent, and nothing is promised beyond this process: such a
-        session believes its file when it is opened again.
+        session relies on its file alone when it is opened again.
     neighbours : {"replace", "add_remove"}
         As in ``release``. Under "replace" the number of records is public.
     unit : str or Person
         What one row stands for, in words; or ``Person("patient_id", at_most=5)``, whose key is a column of the table: see ``release``.
     history : str or Path, optional
-        The file of the session. If it is there, the session goes on; otherwise it is made. Without one, answers are gone when the
-        process ends; what they cost is not.
+        The file of the session. If it exists, the session goes on; otherwise it is made. Without one, answers are lost when the
+        process ends, and what they cost remains spent.
     epsilon : number, optional
         The most that this session may cost, in nats, besides what the ledger allows.
     complete : True or list of str
@@ -138,7 +138,7 @@ class QuerySession:
         self, asked: Asked, width: object = ..., confidence: float = ..., *, epsilon: object = ..., method: str | None = ...
     ) -> Answer: ...
 
-    @alone
+    @one_call_at_a_time
     def ask(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
     ) -> Answer | list[Answer]:
@@ -173,7 +173,7 @@ class QuerySession:
         answers = _answers(self._account, self._table, questions, Terms.of(width, confidence, epsilon, method))
         return answers if several else answers[0]
 
-    @alone
+    @one_call_at_a_time
     def price(
         self, asked: object, width: object = None, confidence: float = 0.95, *, epsilon: object = None, method: str | None = None
     ) -> Price:
@@ -194,7 +194,7 @@ class QuerySession:
         plans, planned = plans_of(questions, terms, self._account.state)
         return self._account.price(plans, planned)
 
-    @alone
+    @one_call_at_a_time
     def probability(self, asked: object, above: float, *, method: str | None = None) -> float:
         """The probability that the answer is greater than a number, from history; it costs nothing.
 
@@ -214,7 +214,7 @@ class QuerySession:
         number, terms, question = number_above(above), Terms.of(None, 0.95, None, method), understood(asked, self._schema)
         return probability_of(question, self._account.state, terms, number)
 
-    @alone
+    @one_call_at_a_time
     def posterior(self, questions: Sequence[object] | None = None) -> "xr.DataTree":
         """Draws of answers given every noisy answer, to be looked at with ArviZ; they cost nothing.
 
@@ -238,7 +238,7 @@ class QuerySession:
         tree.attrs["cost"] = str(self.cost)
         return tree
 
-    @alone
+    @one_call_at_a_time
     def add(self, release: Release, columns: Mapping[str, str | Sequence[str]] | None = None) -> int:
         """Take the counts of a release of the same records into what is known; nothing is paid, because the release was.
 
@@ -263,7 +263,7 @@ class QuerySession:
         """
         return self._account.add(release, columns)
 
-    @alone
+    @one_call_at_a_time
     def observe(
         self, name: str, asked: object, *, probability: object = None, rate: object = None, value: object = None
     ) -> "TensorVariable":
@@ -291,7 +291,7 @@ class QuerySession:
         """
         text = understood(asked, self._schema).text
         answer, records = self._account.least_noisy(text), self._account.state.asked.records
-        return observed(name, answer, records, probability=probability, rate=rate, value=value)
+        return observed_answer(name, answer, records, probability=probability, rate=rate, value=value)
 
     def ask_model(
         self, questions: Mapping[str, Callable], *, epsilon: object, model: "pm.Model | None" = None, **words: Any

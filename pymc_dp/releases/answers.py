@@ -18,8 +18,8 @@ import numpy as np
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon, protected
 from pymc_dp.privacy.guard import boundary, warn_if_weak
 from pymc_dp.privacy.layout import sentences, wrapped
-from pymc_dp.privacy.ledger import check_ledger, paid
-from pymc_dp.privacy.mechanisms import Laplace, answered, truth_of
+from pymc_dp.privacy.ledger import check_ledger, receipt_for
+from pymc_dp.privacy.mechanisms import Laplace, randomised_responses, truth_probability
 from pymc_dp.privacy.receipts import UNACCOUNTED, Draw
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
 from pymc_dp.releases.sealed import read_sealed, write_sealed
@@ -214,7 +214,7 @@ def _checked(
     blank = RandomisedAnswers(edges, np.zeros(records, dtype=np.int64), 1.0, cost, unit, public, versions=versions)
     if blank.levels > MOST_LEVELS:
         raise Refusal(f"These are {blank.levels:,} levels, more than {MOST_LEVELS:,}. Write fewer bins, or model fewer private values.")
-    truth = truth_of(scale, blank.levels)
+    truth = truth_probability(scale, blank.levels)
     draw = Draw(", ".join(edges), "answer", 1, 1, scale, records)
 
     def of(levels: np.ndarray, head: str) -> RandomisedAnswers:
@@ -222,8 +222,8 @@ def _checked(
 
     @boundary
     def drawn() -> RandomisedAnswers:
-        receipt = paid(ledger, cost, [draw], neighbours="replace", unit=unit, public=public)
-        return of(answered(levels_of_records(source, edges), blank.levels, scale, receipt), receipt.head)
+        receipt = receipt_for(ledger, cost, [draw], neighbours="replace", unit=unit, public=public)
+        return of(randomised_responses(levels_of_records(source, edges), blank.levels, scale, receipt), receipt.head)
 
     def pay_and_draw() -> RandomisedAnswers:
         if ledger is None:

@@ -13,7 +13,7 @@ from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.statistics import clamped_on_grid, complete_records, completed, feature_columns
-from pymc_dp.releases.totals import clamped, unclamped_totals, within
+from pymc_dp.releases.totals import clamped, exact_totals, within
 
 ROWS_IN_PART = 2**18
 """Rows that are looked at together: many enough that what Python does between them does not count, and few enough for caches."""
@@ -80,7 +80,7 @@ def _of_part(
         rows = counted[part, None]
         kept = rows.repeat(int(np.prod(planned.likelihood.columns)), axis=1) if kept is None else kept & rows
     grouped = replace(cells.cells, codes=cells.cells.codes[part])
-    return unclamped_totals(values, planned, grouped, private, features, kept, cells.anchor)
+    return exact_totals(values, planned, grouped, private, features, kept, cells.anchor)
 
 
 def _completed(planned: PlannedStatistic, placeholder: Placeholder, array: np.ndarray, axis: int) -> np.ndarray:

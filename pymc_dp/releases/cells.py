@@ -174,7 +174,7 @@ class PublicCells:
         )
 
 
-def opened_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
+def public_cells_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCells:
     """The cells of one observed variable, from public inputs and the number of records."""
     likelihood = planned.likelihood
     shape = records_of(paths.observed).shape

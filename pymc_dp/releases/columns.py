@@ -13,12 +13,12 @@ from pymc_dp.plans.person import key_column
 from pymc_dp.plans.plan import planned_release, refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.cells import public_cells_of
 from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, with_records_of
 from pymc_dp.releases.source import Source
 
 
-def described(model: pm.Model, protection: Protection, data: object) -> tuple[ModelSpec, Inspection]:
+def inspection_with_columns(model: pm.Model, protection: Protection, data: object) -> tuple[ModelSpec, Inspection]:
     """The model as ``release`` reads it, and the table of ``inspect``, which also says which columns of data= that needs.
 
     Of the data the names of the columns are looked at, and the number of rows where that is public; of the model shapes and the graph.
@@ -63,7 +63,7 @@ def _check_opened(spec: ModelSpec, paths: Mapping[str, RecordPaths], protection:
     except Refusal:
         return
     for planned in whole.statistics:
-        with_records_of(opened_of(planned, paths[planned.likelihood.name]), source)
+        with_records_of(public_cells_of(planned, paths[planned.likelihood.name]), source)
 
 
 def _read_as(name: str, spec: ModelSpec, bounds: Mapping[str, object]) -> list[str]:

@@ -94,9 +94,9 @@ def _deviation(noisy: NoisyStatistic) -> float:
 
 def contrasts(levels: int) -> np.ndarray:
     """An orthonormal basis (K, K) of the functions of K levels whose first is constant: Helmert's."""
-    basis = np.tril(np.ones((levels, levels)), -1) - np.diag(np.arange(levels))
-    basis[0] = 1.0
-    return basis / np.linalg.norm(basis, axis=1, keepdims=True)
+    from scipy.linalg import helmert  # not with the package: import is to be light
+
+    return helmert(levels, full=True)
 
 
 def _coefficients(network: Network, node: Node, table: np.ndarray) -> np.ndarray:

@@ -38,6 +38,7 @@ class DaskTable(Spread):
         self.columns = tuple(columns)
         self.files = tuple(chunk for chunk in chunks if isinstance(chunk, Path))
         self._chunks, self._client, self._lasting, self._rows = list(chunks), client, lasting, -1
+        self._made: dict[object, int | None] = {}
 
     @property
     def parts(self) -> int:
@@ -60,6 +61,7 @@ class DaskTable(Spread):
         else:
             self._wait()
             try:
+                self._made = self._runs()
                 seen = self._each(_of_table, task=look, names=tuple(names))
             except Exception:
                 raise Refusal(UNLIKE.format(version_here())) from None
@@ -75,7 +77,7 @@ class DaskTable(Spread):
             return
         from distributed import wait
 
-        futures = [future for chunk in self._chunks for future in (chunk.values() if isinstance(chunk, dict) else [chunk])]
+        futures = self._futures()
         wait(futures)
         if any(future.status != "finished" for future in futures):
             raise Refusal(
@@ -92,13 +94,12 @@ class DaskTable(Spread):
         """What the function returns, of every part once: the scheduler keeps one result of each, whoever computes it and how often.
 
         A file is read again where a worker is lost. A partition in memory would be computed anew by code that nobody knows, and might hold
-        records that were counted in another: then nothing is released.
+        records that were counted in another: then nothing is released, nor if that happens between two rounds.
         """
         if self._client is None:
             return [_of_one(chunk, part, function, written) for part, chunk in enumerate(self._chunks)]
-        before = None if self._lasting else self._alive()
         results = self._each(_of_one, numbered=True, function=function, written=written)
-        if before is not None and not before <= self._alive():
+        if self._runs() != self._made:
             raise RuntimeError
         return results
 
@@ -109,17 +110,22 @@ class DaskTable(Spread):
         keys = [f"pymc_dp-{mark}-{part}" for part in parts]
         return self._client.gather(self._client.map(what, self._chunks, *numbers, key=keys, pure=False, **arguments))
 
-    def _alive(self) -> set[str]:
-        """An identifier of every worker process: one that was started again has another, also at the same address."""
-        return set(self._client.run(_process, on_error="ignore").values())
+    def _futures(self) -> list[Any]:
+        """Of all partitions in memory; none of files."""
+        several = [] if self._lasting else [chunk.values() if isinstance(chunk, dict) else [chunk] for chunk in self._chunks]
+        return [future for beside in several for future in beside]
 
+    def _runs(self) -> dict[object, int | None]:
+        """Which computation made every partition in memory, by its key: another one made what was lost and computed again.
 
-_PROCESS = uuid4().hex
-"""Identifies this process."""
-
-
-def _process() -> str:
-    return _PROCESS
+        The scheduler numbers computations; it need not have this package, so that the function goes there as it is written. What was
+        scattered has no number, and is never made anew.
+        """
+        keys = [future.key for future in self._futures()]
+        if not keys:
+            return {}
+        runs = lambda keys, dask_scheduler: {key: getattr(dask_scheduler.tasks.get(key), "run_id", -1) for key in keys}  # noqa: E731
+        return self._client.run_on_scheduler(runs, keys)
 
 
 def _of_one(chunk: Any, part: int, function: Callable[..., bytes], written: bytes) -> bytes:

@@ -36,7 +36,7 @@ def _in_cells(likelihood: Likelihood) -> Likelihood:
     return replace(likelihood, linear=linear, not_linear=not_linear)
 
 
-def described(expression: Variable, cell_values: Mapping[str, np.ndarray]) -> np.ndarray | None:
+def value_in_cells(expression: Variable, cell_values: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """What an expression of public arrays is in cells of which others say what these arrays are there.
 
     None where it rests on another array: it may hold dummy rows, which say nothing. Where nothing is given, the expression has no axis of

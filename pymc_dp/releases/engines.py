@@ -6,7 +6,7 @@ from pymc_dp.releases.spark_tables import of_spark
 from pymc_dp.releases.stored import is_one
 
 
-def lying_still(data: object) -> object:
+def readable_in_place(data: object) -> object:
     """A DataFrame of dask as pandas' or as a ``Spread``, one of Spark as a ``Spread``, arrays of dask in a Dataset as a file's or as a
     ``Spread``; anything else as it is.
 

@@ -23,10 +23,10 @@ from pymc_dp.plans.protection import Individual, Protection, protection_of, warn
 from pymc_dp.privacy.accounting import Cost, Weights, exact_delta, exact_epsilon
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Fourier, Mechanism, resolve
 from pymc_dp.privacy.receipts import Draw, Receipt
-from pymc_dp.releases.cells import PublicCells, opened_of
+from pymc_dp.releases.cells import PublicCells, public_cells_of
 from pymc_dp.releases.division import shares_of
 from pymc_dp.releases.from_data import (
     check_declared,
@@ -79,51 +79,52 @@ def release(
     """Release the noisy sufficient statistics of a model's observed variables, once.
 
     The result is (epsilon, delta)-differentially private: for any two neighbouring data sets, the probability of every set of
-    results differs by a factor of at most exp(epsilon), and by delta besides. One record is one index of the first axis of the
-    observed variables.
+    results differs by a factor of at most exp(epsilon), and by delta besides. A record is one row: one index along the first axis of
+    the observed variables. ``sample`` releases and samples in one call; ``rewrite`` makes a private model of a release.
 
     Parameters
     ----------
     model : pm.Model, optional
         The model in context if left out. Its first axis of observed values runs over the records.
     epsilon : int, float, Decimal or Fraction
-        Total cost in nats, read as the decimal that was written.
+        The total cost in nats: the smaller, the more private. 0.1 to 1 is a strong promise. Read as the decimal that was written.
     delta : float
         0 for Laplace noise; above 0 for Gaussian noise, for example 1e-6.
     mechanism : "laplace", "gaussian", "fourier", Laplace(), Gaussian(delta=...) or Fourier(nonnegative=...)
-        "fourier" for Bayesian networks.
+        The noise. "fourier" is for Bayesian networks.
     bounds : mapping
-        (lower, upper) for every observed variable that needs them and every private covariate, in their own units, or a set of
-        levels; values outside are moved to the nearest. "logit(y)" and "log(y)" bound the linear predictor of y, which opts in
-        to an approximate likelihood (docs/theory.md).
+        ``{"age": (0, 100)}`` for every observed variable that needs bounds and every private covariate, in their own units, or a set of
+        levels, ``{"treated": {0, 1}}``; values outside are clamped to the nearest. ``inspect`` says which are needed. "logit(y)" and
+        "log(y)" bound the linear predictor of y, which opts in to an approximate likelihood (docs/theory.md).
     public : list
-        What everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as ``inspect``
-        lists it, or the arrays themselves. It protects what a record says, not which cell it is in.
+        Arrays that everyone may know: names of ``pm.Data``, of dims (every index into them), ``"<observed>:<k>"`` as ``inspect``
+        lists it, or the arrays themselves. Where an index is public, what a record says is protected, not which cell it is in.
     unit : str, Individual or Person
-        What one row stands for, in words: your claim, which every summary repeats as yours. ``Person("patient_id", at_most=5)`` where
-        people have several rows, all of which are to be protected; "individual" or ``Individual`` where rows are totals.
+        What one row stands for, in words: your claim, which every summary repeats as yours. ``Person("patient_id", at_most=5)`` protects
+        all rows of a person who has several; "individual" or ``Individual`` protects one individual where rows are totals.
     neighbours : "replace" or "add_remove"
-        One record is exchanged for another, and the number of records is public; or there is one more or one less.
+        "replace": one record is exchanged for another, and the number of records is public. "add_remove": a record is added or removed,
+        and the number of records is private.
     missing : mapping or list, optional
         What missing values count as, by name of an observed variable or a private covariate: "left out" (a list of names says the same),
-        or a level that the variable can have. What is not named counts as the middle of its bounds wherever it is missing, which
-        intervals do not know; {} says that nothing is.
+        or a level that the variable can have. {} says that none are missing. What is not named counts as the middle of its bounds where
+        it is missing, and intervals do not allow for that.
     disjoint : list or True, optional
         Observed variables of different people, such as the arms of a trial: names, ``["treated", "control"]``, a list of such lists, or
-        True for all. Each then gets all of the epsilon that they share otherwise. That no person has records in two of them is your claim,
+        True for all. Each then gets all of epsilon instead of a share. That no person has records in two of them is your claim,
         which every summary repeats as yours; in which of them a person is stays visible.
     weights : mapping or "equal", optional
-        How to share epsilon among several observed variables, rho with Gaussian noise. If left out, so that expected posteriors are
-        narrowest, as ``inspect(model, epsilon=...)`` shows. Disjoint ones count as one and have one weight.
+        How to divide epsilon (rho with Gaussian noise) among several observed variables, ``{"income": 2, "vote": 1}``. If left out, such
+        that expected posteriors are narrowest; ``inspect(model, epsilon=...)`` shows how. Disjoint ones count as one and have one weight.
     ledger : Ledger, optional
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
     data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
         The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
-        in blocks, once in every round of noise; DataFrames of dask and Spark by their workers, whose sums travel (docs/large_data.md).
+        in blocks, once in every round of noise; DataFrames of dask and Spark are summed by their workers (docs/large_data.md).
     progressbar : bool
-        Whether your terminal shows how many rows of ``data`` were read. Where their number is private, let nobody else see it: it is not
-        part of the release, and drawn into no notebook, file or log.
+        Whether your terminal shows how many rows of ``data`` were read. Where their number is private, let nobody else see the bar: it is
+        not part of the release. It is written to no notebook, file or log.
 
     Returns
     -------
@@ -134,7 +135,7 @@ def release(
     Refusal
         When the request cannot be met, before any record is read: the message says what to write instead.
     PrivateComputationError
-        When something fails inside; always the same words.
+        When something fails inside. Its words are always the same, because an error could reveal a record.
 
     Examples
     --------
@@ -190,7 +191,7 @@ def _checked(
 
     @boundary
     def pay() -> Receipt:
-        return paid(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
+        return receipt_for(ledger, total, draws, neighbours=neighbours, unit=protection.unit, public=spec.public)
 
     @boundary
     def finish(receipt: Receipt, exact: Mapping[str, np.ndarray] | None, again: Read | None = None) -> Release:
@@ -284,7 +285,7 @@ def priced_of(
     """
     neighbours = whole.protection.neighbours
     network, unlike, covered = shared_tables(whole, noise)
-    opened = [opened_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
+    opened = [public_cells_of(planned, paths[planned.likelihood.name]) for planned in whole.statistics]
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
     released = [cells for cells in opened if cells.name not in covered]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.engines import lying_still
+from pymc_dp.releases.engines import readable_in_place
 from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.stored import is_of_pandas, is_one
 
@@ -46,7 +46,7 @@ class Words:
 def table_of(data: object, words: Words) -> Any:
     """The table as it is read from here on: one file is an absolute path, several are a tuple of those, in no order that matters."""
     if words.several:
-        data = lying_still(data)
+        data = readable_in_place(data)
     if isinstance(data, Spread):
         _files_once(data.files)
         return data

@@ -16,7 +16,7 @@ from pymc_dp.releases.from_data import sums_of, unread_in
 from pymc_dp.releases.from_records import prepared
 from pymc_dp.releases.prepared import PreparedRelease
 from pymc_dp.releases.release import Release
-from pymc_dp.releases.shared_plan import PartialStatistics, SharedPlan, part_of, together
+from pymc_dp.releases.shared_plan import PartialStatistics, SharedPlan, added_up, part_of
 from pymc_dp.releases.source import Elsewhere
 
 MOST_PARTS = 10**6
@@ -196,4 +196,4 @@ def add_up(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> Release
 
 @boundary
 def _together(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> dict[str, np.ndarray]:
-    return together(shared.plan, parts, shared._records)
+    return added_up(shared.plan, parts, shared._records)

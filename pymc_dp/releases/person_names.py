@@ -8,7 +8,7 @@ from pymc_dp.plans.person import READABLE, is_declared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.headers import files_of
 from pymc_dp.releases.persons import names_of
-from pymc_dp.releases.stored import doubles_of_decimals, holds_levels, is_of_pandas, is_one, is_text, short
+from pymc_dp.releases.stored import doubles_of_decimals, holds_levels, is_of_pandas, is_one, is_text, of_codes, of_runs, short
 
 
 def names_in(values: Any) -> np.ndarray:
@@ -75,14 +75,9 @@ def _of_arrow(values: Any, declared: bool = True) -> np.ndarray:
     if not holds_levels(kind):
         return _nobody(len(values))
     if types.is_run_end_encoded(kind):
-        first, runs = values.find_physical_offset(), values.find_physical_length()
-        ends = values.run_ends.to_numpy()[first : first + runs].astype(np.int64) - values.offset
-        return np.repeat(_of_arrow(values.values.slice(first, runs)), np.diff(np.clip(ends, 0, len(values)), prepend=0), axis=0)
+        return of_runs(values, _of_arrow)
     if types.is_dictionary(kind):
-        listed = np.vstack([_of_arrow(values.dictionary), _nobody(1)])
-        codes = values.indices.fill_null(0).to_numpy().astype(np.int64)
-        there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < len(listed) - 1)
-        return listed[np.where(there, codes, len(listed) - 1)]
+        return of_codes(values, np.vstack([_of_arrow(values.dictionary), _nobody(1)]))
     if is_text(kind):
         return names_of(_objects(short(values).to_pylist()), declared=declared)
     if types.is_decimal(kind):

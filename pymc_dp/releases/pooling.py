@@ -15,7 +15,7 @@ import numpy as np
 
 from pymc_dp.families.family import Sensitivity
 from pymc_dp.plans.pooled import may_pool
-from pymc_dp.plans.statistic import PlannedStatistic, of_records
+from pymc_dp.plans.statistic import PlannedStatistic, sensitivity_of_sums
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -66,7 +66,7 @@ class Pooling:
         assert regression is not None
         ratio = self.cell / self.whole
         like = replace(regression, public_norm=1 + ratio, public_square=1 + ratio**2)
-        in_one_cell = of_records(like, statistic.likelihood, statistic.sizes, statistic.grid)
+        in_one_cell = sensitivity_of_sums(like, statistic.likelihood, statistic.sizes, statistic.grid)
         why = f"{in_one_cell.why}; sums over all cells times {self.whole}, sums by cell times {self.cell}"
         return Sensitivity(in_one_cell.difference * self.whole, in_one_cell.square * self.whole**2, in_one_cell.norm * self.whole, why)
 

@@ -24,7 +24,7 @@ from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, Laplace, chosen
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.statistics import records_of
@@ -164,7 +164,7 @@ def prepared_quantiles(
 
     @boundary
     def pay_and_choose() -> tuple[list[tuple[float, float]], str]:
-        receipt = paid(ledger, cost, draws, neighbours=protection.neighbours, unit=protection.unit, public=spec.public)
+        receipt = receipt_for(ledger, cost, draws, neighbours=protection.neighbours, unit=protection.unit, public=spec.public)
         return released_ends(columns, pairs, draws, widen, receipt), receipt.head
 
     return Quantiles(columns, pairs, ranks, cost, str(protection.unit), pay_and_choose)

@@ -17,7 +17,7 @@ import numpy as np
 from pymc_dp.plans.missing import in_words
 from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Refusal, protected
-from pymc_dp.privacy.calls import absent
+from pymc_dp.privacy.calls import attribute_error
 from pymc_dp.privacy.entries import cost_facts, cost_in
 from pymc_dp.privacy.layout import notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import UNACCOUNTED
@@ -146,7 +146,7 @@ class Release:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise absent(self, name, INSTEAD)
+            raise attribute_error(self, name, INSTEAD)
 
     def table(self, name: str, *, shifted: bool = False) -> np.ndarray:
         """The noisy counts of a network's family: one axis for every parent, in order, and the node's own as the last.

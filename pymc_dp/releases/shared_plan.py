@@ -104,7 +104,7 @@ def part_of(plan: SharedPlan, chunk: object, part: int, sums: Sums) -> PartialSt
     )
 
 
-def together(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int | None) -> dict[str, np.ndarray]:
+def added_up(plan: SharedPlan, parts: Iterable[PartialStatistics], records: int | None) -> dict[str, np.ndarray]:
     """Sums over all parts, each once. It says which parts are missing, and nothing of what is in one.
 
     Every record is in one part, so a record moves these sums as far as those of its part: as far as the sums of all records at once, which
@@ -145,7 +145,7 @@ def sums_of_parts(
     names = source.names if person is None else (*source.names, person[0])
     parts = [pickle.loads(sent) for sent in table.results(sums_of_part, names, cloudpickle.dumps((plan, sums)))]
     try:
-        return together(plan, parts, source.records if sized else None)
+        return added_up(plan, parts, source.records if sized else None)
     except Refusal:
         raise RuntimeError from None  # a part failed, or the table is another than that was paid for: the same words for all
 
@@ -177,5 +177,5 @@ def _of_chunks(plan: SharedPlan, sums: Sums, chunks: Iterable[object], part: int
     several = dict(enumerate(part_of(plan, chunk, part, sums) for chunk in chunks))
     chunk_plan = replace(plan, parts=len(several))
     rows = sum(partial.rows or 0 for partial in several.values())
-    exact = together(chunk_plan, (replace(partial, part=k) for k, partial in several.items()), rows)
+    exact = added_up(chunk_plan, (replace(partial, part=k) for k, partial in several.items()), rows)
     return PartialStatistics(plan.release, part, rows if plan.sized else None, exact)

@@ -25,6 +25,8 @@ from pymc_dp.releases.stored import (
     holds_levels,
     is_one,
     is_text,
+    of_codes,
+    of_runs,
     short,
     stored_in_file,
 )
@@ -209,14 +211,9 @@ def numbers(values: Any) -> np.ndarray:
     if not holds_levels(kind):
         return np.full(len(values), np.nan)
     if types.is_run_end_encoded(kind):
-        first, runs = values.find_physical_offset(), values.find_physical_length()
-        ends = values.run_ends.to_numpy()[first : first + runs].astype(np.int64) - values.offset
-        return np.repeat(numbers(values.values.slice(first, runs)), np.diff(np.clip(ends, 0, len(values)), prepend=0))
+        return of_runs(values, numbers)
     if types.is_dictionary(kind):
-        listed = np.append(numbers(values.dictionary), np.nan)
-        codes = values.indices.fill_null(0).to_numpy().astype(np.int64)
-        there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < len(listed) - 1)
-        return listed[np.where(there, codes, len(listed) - 1)]
+        return of_codes(values, np.append(numbers(values.dictionary), np.nan))
     if types.is_decimal(kind):
         return doubles_of_decimals(values)
     if is_text(kind):

@@ -20,7 +20,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.families.family import Domain, complete
-from pymc_dp.models.intervals import by_entry
+from pymc_dp.models.intervals import products_as_sums
 from pymc_dp.models.spec import Likelihood, Placeholder, RecordPath
 from pymc_dp.models.structure import above, substitute
 from pymc_dp.plans.bounds import Bounded
@@ -206,9 +206,9 @@ def features_of(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], rec
 def feature_columns(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray], records: int) -> list[np.ndarray]:
     """Every feature (N, columns) of every record, from its covariates by placeholder name, each with its own axes.
 
-    Elementwise in the record, products of arrays included (``by_entry``), computed without touching any cache on disk. A record alone is
-    put beside its like: NumPy adds up entries in another order where the axis of records has length one. The arrays may be those of the
-    covariates, so nobody writes into them.
+    Elementwise in the record, products of arrays included (``products_as_sums``), computed without touching any cache on disk. A record
+    alone is put beside its like: NumPy adds up entries in another order where the axis of records has length one. The arrays may be those
+    of the covariates, so nobody writes into them.
     """
     linear = planned.likelihood.linear
     assert linear is not None
@@ -258,7 +258,7 @@ def clamped_on_grid(planned: PlannedStatistic) -> frozenset[str]:
 def _compiled(features: tuple[Variable, ...], inputs: tuple[Variable, ...], thread: int) -> Callable[..., list]:
     """Features as a function, compiled once for all blocks. Arguments lie in it for a call, so each thread has its own."""
     with pytensor.config.change_flags(numba__cache=False):
-        return pytensor.function(list(inputs), list(map(by_entry, features)), mode="FAST_COMPILE", on_unused_input="ignore")
+        return pytensor.function(list(inputs), list(map(products_as_sums, features)), mode="FAST_COMPILE", on_unused_input="ignore")
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,8 @@ type and itself decide.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,18 @@ BYTES_AT_ONCE = 2**20
 
 
 def is_one(table: object, module: str, *names: str) -> bool:
-    """Whether a table is of one of these classes, without importing what was not imported."""
-    there = sys.modules.get(module)
-    return there is not None and isinstance(table, tuple(getattr(there, name) for name in names))
+    """Whether a table is of one of these classes, without importing what was not imported.
+
+    What another thread is importing just now is waited for: until then it lacks some of its names.
+    """
+    if sys.modules.get(module) is None:
+        return False
+    try:
+        there = import_module(module)
+    except ImportError:  # of that thread, so that there is no table of it
+        return False
+    kinds = (getattr(there, name, None) for name in names)
+    return isinstance(table, tuple(kind for kind in kinds if kind is not None))
 
 
 def is_of_pandas(dtype: object) -> bool:
@@ -135,6 +145,20 @@ def _ratio(number: int, scale: int) -> float:
         return number / 10**scale if scale >= 0 else float(number * 10**-scale)
     except OverflowError:
         return float("inf") if number > 0 else float("-inf")
+
+
+def of_runs(values: Any, of_values: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """What a function says of every value of a run-end encoded array: it is asked for one value of each run."""
+    first, runs = values.find_physical_offset(), values.find_physical_length()
+    ends = values.run_ends.to_numpy()[first : first + runs].astype(np.int64) - values.offset
+    return np.repeat(of_values(values.values.slice(first, runs)), np.diff(np.clip(ends, 0, len(values)), prepend=0), axis=0)
+
+
+def of_codes(values: Any, listed: np.ndarray) -> np.ndarray:
+    """What is listed for every code of a dictionary array; the last of the list is for missing codes, and for those of no entry."""
+    last, codes = len(listed) - 1, values.indices.fill_null(0).to_numpy().astype(np.int64)
+    there = values.indices.is_valid().to_numpy(zero_copy_only=False) & (codes >= 0) & (codes < last)
+    return listed[np.where(there, codes, last)]
 
 
 def decoded(array: Any) -> Iterator[str | None]:

@@ -18,19 +18,23 @@ from pymc_dp.releases.statistics import Cells
 from pymc_dp.releases.sums import IN_CACHE, counts, product_totals, totals
 
 
+def clamped(totals: np.ndarray) -> np.ndarray:
+    """Sums as int64. Clamping to the integers is 1-Lipschitz and so costs nothing."""
+    return np.clip(totals, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
+
+
 def exact_totals(
     values: np.ndarray,
     planned: PlannedStatistic,
     grouped: Cells,
     private: Mapping[str, np.ndarray],
     features: Sequence[np.ndarray] | None,
-    kept: np.ndarray | None = None,
-    anchor: np.ndarray | Residuals | None = None,
+    kept: np.ndarray | None,
+    anchor: np.ndarray | Residuals | None,
 ) -> np.ndarray:
-    """Exact sums (cells, *C, K) of what is released, in lattice units, as int64.
+    """Exact sums (cells, *C, K) of what is released, in lattice units, as Python's integers, which add up over blocks of records.
 
-    Cells are public cells times private ones, in this order. Sums go through doubles only where these are exact (``sums``), and
-    totals add up as unbounded integers.
+    Cells are public cells times private ones, in this order. Sums go through doubles only where these are exact (``sums``).
 
     Parameters
     ----------
@@ -49,19 +53,6 @@ def exact_totals(
         Of a regression with a link, the coefficients at which scores are taken; of another, where residuals are, whose sums are asked
         for then.
     """
-    return clamped(unclamped_totals(values, planned, grouped, private, features, kept, anchor))
-
-
-def clamped(totals: np.ndarray) -> np.ndarray:
-    """Sums as int64. Clamping to the integers is 1-Lipschitz and so costs nothing."""
-    return np.clip(totals, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
-
-
-def unclamped_totals(
-    values: np.ndarray, planned: PlannedStatistic, grouped: Cells, private: Mapping[str, np.ndarray],
-    features: Sequence[np.ndarray] | None, kept: np.ndarray | None = None, anchor: np.ndarray | Residuals | None = None,
-) -> np.ndarray:  # fmt: skip
-    """Sums that ``exact_totals`` clamps, here as Python's integers of any size, which add up over blocks of records."""
     G, columns = len(grouped.n) * planned.grid.size, planned.likelihood.columns
     many, codes = prod(columns), private_codes(planned, private, len(grouped.codes))
     if len(grouped.n) > 1:

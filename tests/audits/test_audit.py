@@ -21,7 +21,7 @@ from scipy.stats import binom
 import pymc_dp as pmdp
 from pymc_dp.audits import events
 from pymc_dp.audits.audit import Audit
-from pymc_dp.audits.events import at_least, at_most, lower_bound, lowest_bit
+from pymc_dp.audits.events import clopper_pearson_lower, clopper_pearson_upper, lower_bound, lowest_bit
 from pymc_dp.audits.outcomes import names, run
 
 RNG = np.random.default_rng(2024)
@@ -108,7 +108,9 @@ def test_delta_is_taken_off():
     assert tight.passed, tight
     assert not audited(lambda x: gaussian(x, 1000.0), 0, 1000, 1.0, 20_000).passed
     with_it, without = lower_bound(800, 20, 1000, 0.1, 1e-6), lower_bound(800, 20, 1000, 0.0, 1e-6)
-    assert float(with_it) == pytest.approx(np.log((np.exp(without) * at_most(20, 1000, 5e-7) - 0.1) / at_most(20, 1000, 5e-7)))
+    assert float(with_it) == pytest.approx(
+        np.log((np.exp(without) * clopper_pearson_upper(20, 1000, 5e-7) - 0.1) / clopper_pearson_upper(20, 1000, 5e-7))
+    )
 
 
 # ---------- planted bugs are found
@@ -308,7 +310,7 @@ def test_what_cannot_be_found_is_said():
 
 def test_clopper_pearson_limits_against_the_binomial_law():
     for n, k in ((10, 0), (10, 10), (1000, 13), (5000, 4100)):
-        low, high = float(at_least(k, n, 1e-4)), float(at_most(k, n, 1e-4))
+        low, high = float(clopper_pearson_lower(k, n, 1e-4)), float(clopper_pearson_upper(k, n, 1e-4))
         assert low <= k / n <= high
         assert k == 0 or binom.sf(k - 1, n, low) == pytest.approx(1e-4, rel=1e-6)
         assert k == n or binom.cdf(k, n, high) == pytest.approx(1e-4, rel=1e-6)

@@ -14,7 +14,7 @@ from scipy import stats
 
 import pymc_dp as pmdp
 from pymc_dp.gibbs import Conjugate, gibbs_steps
-from pymc_dp.gibbs.conditional import PROBE, compiled, initial, jittered
+from pymc_dp.gibbs.conditional import PROBE, compiled, initial_point_of, jittered
 from pymc_dp.gibbs.conjugate import conditional
 from pymc_dp.gibbs.conjugate_forms import Entrywise, Jointly, Shares
 from pymc_dp.gibbs.latents import latents
@@ -98,7 +98,7 @@ def check(model, names, expected, form):
     assert step.block.form.name == form
     rng = np.random.default_rng(8)
     for _ in range(3):
-        point = jittered(initial(model), rng)
+        point = jittered(initial_point_of(model), rng)
         found, off = conditional(step.block, point, rng)
         assert off < 1e-10
         np.testing.assert_allclose(found, expected(point), rtol=1e-7, atol=1e-7)
@@ -230,7 +230,7 @@ def test_extreme_values_are_not_taken_for_another_form(spelling):
     with pm.Model() as model:
         spelling()
     [step] = gibbs_steps(model, compile_kwargs=QUICK)
-    point = initial(model)
+    point = initial_point_of(model)
     for _ in range(30):
         point, [told] = step.step(point)
         assert told["misfit"] < 1e-8
@@ -311,7 +311,7 @@ def check_latents(private, names):
         logp = private.compile_logp([latent.random], sum=False, mode=PROBE)
         rng, gaps = np.random.default_rng(4), []
         for _ in range(4):
-            point = jittered(initial(private), rng)
+            point = jittered(initial_point_of(private), rng)
             n, odds, seen = np.broadcast_arrays(*function(point))
             np.testing.assert_array_equal(seen, noisy.values)
             s = np.arange(400.0).reshape(-1, *[1] * n.ndim)
@@ -346,7 +346,7 @@ def test_levels_of_a_noise_aware_model_have_a_step():
     [step] = gibbs_steps(private, compile_kwargs=QUICK)
     rng, one, other = np.random.default_rng(5), np.random.default_rng(6), np.random.default_rng(6)
     for _ in range(5):
-        point = jittered(initial(private), rng)
+        point = jittered(initial_point_of(private), rng)
         found, _ = conditional(step.block, point, one)
         [counts] = [each.draw(point, other) for each in step.block.counts]
         np.testing.assert_allclose(found, counts + np.array([1.0, 2.0, 3.0]), rtol=1e-7)
@@ -363,7 +363,7 @@ def test_a_step_given_latent_counts_leaves_the_exact_posterior_unchanged():
     z, s = private.privacy["y"].values.item(), np.arange(61)
     logw = stats.betabinom.logpmf(s, 60, 2, 3) - 0.3 * np.abs(z - s)
     w = np.exp(logw - np.logaddexp.reduce(logw))
-    point, drawn = initial(private), []
+    point, drawn = initial_point_of(private), []
     for k in range(4_000):
         point, _ = step.step(point)
         if k % 8 == 0:
@@ -385,7 +385,7 @@ def check_joint(model, simulate, statistics, sweeps):
         step.rng = rng
     graphs = model.replace_rvs_by_values([model[name] for name in statistics["names"]])
     natural = model.compile_fn(graphs, inputs=model.value_vars, on_unused_input="ignore", mode=PROBE)
-    point = initial(model)
+    point = initial_point_of(model)
     for k in range(sweeps):
         values = natural(point)
         with model:
@@ -531,7 +531,7 @@ def test_a_model_that_changed_its_form_is_an_error_and_not_a_wrong_draw():
         x = pm.Normal("x", 0, 1)
         pm.Normal("y", x + bent * x**2, 1, observed=0.3)
     step = Conjugate([x], model=model, compile_kwargs=QUICK)
-    point, [told] = step.step(initial(model))
+    point, [told] = step.step(initial_point_of(model))
     assert told["misfit"] < 1e-12
     with model:
         pm.set_data({"bent": 0.01})

@@ -20,7 +20,7 @@ from pymc.pytensorf import gradient
 from pymc_dp.gibbs import forward_backward, marginal_likelihood
 from pymc_dp.gibbs.chains import smoothed
 from pymc_dp.gibbs.collapsed import CollapsedForwardBackward, collapsed_transitions
-from pymc_dp.gibbs.conditional import PROBE, initial, jittered
+from pymc_dp.gibbs.conditional import PROBE, initial_point_of, jittered
 from pymc_dp.gibbs.loops import downward, drawn, drawn_without_logs, upward
 from pymc_dp.gibbs.states import ForwardBackward, potentials, reading
 from pymc_dp.laws.kernel import Kernel
@@ -170,7 +170,7 @@ def test_states_are_summed_out_in_a_model():
         mu = pm.Normal("mu", 0, 1, shape=2)
         emission = pm.logp(pm.Normal.dist(mu, 1.0), y[..., None])
         pm.Potential("seen", marginal_likelihood(np.log([0.3, 0.7]), pm.math.log(P), emission))
-    point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in initial(model).items()}
+    point = {name: value + 0.3 * rng.normal(size=value.shape) for name, value in initial_point_of(model).items()}
     graphs = [model.potentiallogp, gradient(model.potentiallogp, model.value_vars)]
     compiled = model.compile_fn(graphs, inputs=model.value_vars, mode="FAST_COMPILE")
     value, slope = compiled(point)
@@ -332,7 +332,7 @@ def check_potentials(model, names, states):
     """What is read of a model is its log-density, but for a constant, at every state."""
     step = ForwardBackward([model[name] for name in names], model=model, states=states, compile_kwargs=QUICK)
     block, layout = step.block, step.block.layout
-    point = jittered(initial(model), np.random.default_rng(5))
+    point = jittered(initial_point_of(model), np.random.default_rng(5))
     unary, tables, _ = potentials(block, reading(block, point))
     resting = [*(model[name] for name in names), *model.observed_RVs, *model.potentials]  # the others' priors take long to compile
     logp = model.compile_logp(resting, **QUICK)
@@ -381,7 +381,7 @@ def test_a_model_that_changed_its_form_is_an_error_and_not_a_wrong_draw():
         z, mu = pm.Bernoulli("z", 0.5, shape=3), pm.Normal("mu", [-1.0, 2.0], 1)
         pm.Normal("y", mu[z[site]], 1, observed=RNG.normal(size=4))
     step = ForwardBackward([z], model=model, compile_kwargs=QUICK)
-    point = jittered(initial(model), np.random.default_rng(1))
+    point = jittered(initial_point_of(model), np.random.default_rng(1))
     assert set(step.step(point)[0]["z"]) <= {0, 1}
     with model:
         pm.set_data({"site": np.array([0, 0, 1, 2])})
@@ -404,7 +404,7 @@ def test_what_is_compiled_for_speed_reads_what_the_plain_graph_says_with_new_dat
         pm.Poisson("y", rate[z], observed=observed)
     settings = {"model": model, "states": {"z": 3}}
     fast, plain = ForwardBackward([z], **settings), ForwardBackward([z], **settings, compile_kwargs=QUICK)
-    point = jittered(initial(model), np.random.default_rng(1))
+    point = jittered(initial_point_of(model), np.random.default_rng(1))
     rates = np.exp(point["rate_log__"])
     for chances in ([0.2, 0.3, 0.5], [0.6, 0.3, 0.1]):
         with model:
@@ -423,7 +423,7 @@ def test_a_step_goes_to_another_process():
         rate = pm.Gamma("rate", 2, 2, shape=2)
         z = pm.Bernoulli("z", 0.5, shape=3)
         pm.Poisson("y", rate[z], observed=[0, 3, 1])
-    step, point = ForwardBackward([z], model=model), initial(model)
+    step, point = ForwardBackward([z], model=model), initial_point_of(model)
     step.step(point)
     sent = cloudpickle.dumps((step, point))
     code = "import sys, cloudpickle; step, point = cloudpickle.load(sys.stdin.buffer); print(len(step.step(point)[0]['z']))"
@@ -467,7 +467,7 @@ def test_collapsed_chains_are_drawn_from_their_law(sweeps):
     model = collapsed()
     step = CollapsedForwardBackward([model["z"]], "chain", concentration=0.7, model=model, compile_kwargs=QUICK)
     step.rng = np.random.default_rng(9)
-    point = {**initial(model), "mu": np.array([-0.4, 0.6])}
+    point = {**initial_point_of(model), "mu": np.array([-0.4, 0.6])}
     several = np.array(list(product(range(2), repeat=6))).reshape(-1, 2, 3)
     logp = model.compile_logp(mode=PROBE)
     exact = np.array([logp({**point, "z": z}) for z in several])

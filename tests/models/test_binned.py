@@ -14,10 +14,10 @@ from scipy import stats
 import pymc_dp as pmdp
 from pymc_dp.families.family import Domain, complete
 from pymc_dp.laws.kernel import LEAST
-from pymc_dp.models.binned import in_bins, measured
+from pymc_dp.models.binned import in_bins, parametrised_in_bins
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.models.tabulated import BINNED
-from pymc_dp.plans.bins import FEWEST, MOST, UNKNOWN, chosen
+from pymc_dp.plans.bins import FEWEST, MOST, UNKNOWN, default_bins
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 EDGES = (-2.0, -1.0, 0.0, 1.0, 3.0)
@@ -42,7 +42,7 @@ WILD = [
 
 def probabilities(distribution, edges):
     """Of the bins of one cell."""
-    tree = measured(distribution)
+    tree = parametrised_in_bins(distribution)
     cells = [
         parameter.astype("float64") + np.zeros((1,) + (1,) * core) for parameter, core in zip(tree.parameters, tree.cores, strict=True)
     ]
@@ -218,8 +218,8 @@ def test_edges_that_are_none_are_refused(edges):
 
 
 def test_their_number_follows_from_the_public_number_of_records():
-    assert [chosen(n) for n in (1, 10, 1000, 10**4, 10**7)] == [FEWEST, FEWEST, 15, 32, MOST]
-    assert chosen(None) == UNKNOWN
+    assert [default_bins(n) for n in (1, 10, 1000, 10**4, 10**7)] == [FEWEST, FEWEST, 15, 32, MOST]
+    assert default_bins(None) == UNKNOWN
     model = model_of(np.zeros(1000), np.arange(1000) % 2)
     row = pmdp.inspect(model, bounds={"y": pmdp.Bins(-8, 8)}).rows[0]
     assert len(row.statistics) == 15
@@ -360,7 +360,7 @@ def test_densities_are_told_from_other_functions(logp):
     """Those with ends, with an infinite value at one, and without a constant factor."""
     many = logp.__code__.co_argcount - 1
     parameters = [pt.dscalar() for _ in range(many)]
-    assert measured(pm.CustomDist.dist(*parameters, logp=logp)).between is not None
+    assert parametrised_in_bins(pm.CustomDist.dist(*parameters, logp=logp)).between is not None
 
 
 NUMBERS = np.linspace(0, 1, 40)
@@ -409,7 +409,7 @@ def test_a_density_of_the_user_s_own_holds_no_array():
     data = pt.as_tensor(NUMBERS)
     distribution = pm.CustomDist.dist(0.0, logp=lambda value, mu: -((value - mu - data[0]) ** 2))
     with pytest.raises(Unreduced, match="holds an array"):
-        measured(distribution)
+        parametrised_in_bins(distribution)
 
 
 def test_bins_are_for_releases():

@@ -12,7 +12,7 @@ from remedies import followed
 from scipy import integrate, stats
 
 import pymc_dp as pmdp
-from pymc_dp.plans.bins import FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE, chosen_of_covariate
+from pymc_dp.plans.bins import FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE, default_covariate_bins
 from pymc_dp.plans.within import integers_of, nodes_of
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import spec_like
@@ -212,9 +212,9 @@ def test_whole_covariates_are_integrated_over_integers(exact_seam):
 
 @pytest.mark.slow
 def test_the_number_of_bins_follows_the_public_number_of_records():
-    assert [chosen_of_covariate(records, 1) for records in (10, 216, 10**6)] == [FEWEST_OF_COVARIATE, 6, MOST_OF_COVARIATE]
-    assert chosen_of_covariate(10**4, 2) == 10
-    assert chosen_of_covariate(None, 1) == UNKNOWN_OF_COVARIATE
+    assert [default_covariate_bins(records, 1) for records in (10, 216, 10**6)] == [FEWEST_OF_COVARIATE, 6, MOST_OF_COVARIATE]
+    assert default_covariate_bins(10**4, 2) == 10
+    assert default_covariate_bins(None, 1) == UNKNOWN_OF_COVARIATE
     x, y, _ = arrays(216)
     bounds = {"x": pmdp.Bins(-2, 2), "y": (0, MOST)}
     for neighbours, bins in (("replace", 6), ("add_remove", UNKNOWN_OF_COVARIATE)):

@@ -295,7 +295,7 @@ REFUSED = {
     with_two_of_them: "put columns that share it beside each other",
     by_a_covariate: r"rests on the private g.*public=\['g'\]",
     of_another_law: r"not one number a record with a pm\.Normal prior",
-    of_real_values: "rows of several values, of Bernoulli, Binomial, Categorical",
+    of_real_values: "row of several values, of Bernoulli, Binomial, Categorical",
     mixed_between_records: "theta was not summed out: it is not read record by record",
     in_a_potential: "potential near",
 }

@@ -14,7 +14,7 @@ import pymc_dp as pmdp
 from pymc_dp.planning.covariates import assumptions, drawn_from, simulated_covariates
 from pymc_dp.planning.fits import ordinary_model
 from pymc_dp.planning.plan import _requested
-from pymc_dp.planning.records import planned_records, simulated_records, truths
+from pymc_dp.planning.records import planned_records, simulated_records, simulated_unknowns
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.widths import PlannedWidths
@@ -79,7 +79,7 @@ def imagined(model, *, records=None, mechanism="laplace", assuming=None, seed=1,
     protection = protection_of(**declared, persons=True)
     side, rng = public_side(model, protection), np.random.default_rng(seed)
     whole, many = planned_release(side.spec, protection), planned_records(side, records)
-    truth = truths(side.spec, assuming or {}, 1, rng)
+    truth = simulated_unknowns(side.spec, assuming or {}, 1, rng)
     data = simulated_records(side, truth, {}, many, rng)
     [(noise, cost)] = _requested(1.0, None, mechanism, 0).costs
     return side, data, imagined_release(whole, data.observed, data.inputs, noise, cost, None, rng)
@@ -240,18 +240,18 @@ def test_unknowns_are_as_assumed_or_from_the_priors_given_them():
         centre = pm.Normal("centre", 0, 1)
         pm.Normal("y", pm.Normal("mu", centre, 0.01, shape=2)[0], 1.0, observed=np.zeros(20))
     spec = public_side(model, protection_of(bounds={"y": (-9, 9)})).spec
-    truth = truths(spec, {"centre": 5}, 30, np.random.default_rng(1))
+    truth = simulated_unknowns(spec, {"centre": 5}, 30, np.random.default_rng(1))
     assert (truth["centre"] == 5).all()
     assert truth["mu"].shape == (1, 30, 2)
     assert abs(truth["mu"] - 5).max() < 0.1
     with pytest.raises(pmdp.Refusal, match="no unknown"):
-        truths(spec, {"center": 5}, 3, np.random.default_rng(1))
+        simulated_unknowns(spec, {"center": 5}, 3, np.random.default_rng(1))
     with pm.Model() as improper:
         pm.Normal("y", pm.Flat("mu"), 1.0, observed=np.zeros(20))
     spec = public_side(improper, protection_of(bounds={"y": (-9, 9)})).spec
     with pytest.raises(pmdp.Refusal, match="assuming="):
-        truths(spec, {}, 3, np.random.default_rng(1))
-    assert truths(spec, {"mu": 1}, 3, np.random.default_rng(1))["mu"].shape == (1, 3)
+        simulated_unknowns(spec, {}, 3, np.random.default_rng(1))
+    assert simulated_unknowns(spec, {"mu": 1}, 3, np.random.default_rng(1))["mu"].shape == (1, 3)
 
 
 def made_up(neighbours="replace", without=0.4):
@@ -271,10 +271,10 @@ def test_an_order_that_draws_from_the_prior_do_not_keep_is_assumed_or_refused():
         pm.OrderedLogistic("y", eta=pm.Normal("b"), cutpoints=cuts, observed=np.arange(60) % 3)
     spec = public_side(model, protection_of()).spec
     with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
-        truths(spec, {}, 3, np.random.default_rng(1))
+        simulated_unknowns(spec, {}, 3, np.random.default_rng(1))
     with pytest.raises(pmdp.Refusal, match=r"assuming=\{'cuts'"):
         pmdp.plan(model, epsilon=1, simulations=1, progressbar=False)
-    assert (truths(spec, {"cuts": [-1.0, 1.0]}, 3, np.random.default_rng(1))["cuts"] == [-1, 1]).all()
+    assert (simulated_unknowns(spec, {"cuts": [-1.0, 1.0]}, 3, np.random.default_rng(1))["cuts"] == [-1, 1]).all()
 
 
 def test_the_epsilon_for_a_width():

@@ -276,7 +276,7 @@ def test_chosen_ranks_are_as_near_as_is_said(many, epsilon):
     for _ in range(30):
         chosen = of_incomes(values, within={"income": (1, 1e8)}, epsilon=epsilon, widen=0)
         (lower, upper), quantile = chosen["income"], float(chosen.notes[0].split()[4])
-        rank = float(chosen.notes[0].split("off by ")[1].split()[0])
+        rank = float(chosen.notes[0].split("by at most ")[1].split()[0])
         assert 0.005 <= quantile <= 0.08
         off += [abs((values <= lower * step).sum() - quantile * many), abs((values <= upper / step).sum() - (1 - quantile) * many)]
     assert np.mean(np.array(off) > rank + 0.02 * many * quantile) < 12 / 60

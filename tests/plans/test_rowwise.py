@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pymc_dp as pmdp
-from pymc_dp.models.intervals import Repeated, interval
+from pymc_dp.models.intervals import RepeatedInterval, interval
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.protection import protection_of
@@ -82,7 +82,7 @@ def test_what_is_kept_between_boxes_changes_no_interval(changing):
     kept, changed = BOXED[1 - changing], BOXED[changing]
     ends = {BOXED[0]: (-rng.random(3), rng.random(3)), BOXED[1]: (0.5 + rng.random(3), 2 + rng.random(3))}
     for graph in GRAPHS:
-        repeated = Repeated(graph, {kept: ends[kept]}, [changed], {})
+        repeated = RepeatedInterval(graph, {kept: ends[kept]}, [changed], {})
         for share in (0.0, 0.4, 1.0):
             low, high = ends[changed]
             box = {changed: (low, low + share * (high - low))}
@@ -314,7 +314,7 @@ def random_records(rows, entries, many, rng):
 def test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained(body):
     """C by trying 3,000 records at 300 points of the unknowns: never above, and above 90 % of what is claimed."""
     rows, entries, known, _ = read(body)
-    cut = pieces(rows, entries, {}, norms_of(rows))
+    cut = pieces(entries, {}, norms_of(rows))
     found = ranges(rows, cut)
     rng = np.random.default_rng(7)
     corners = rng.integers(0, 2, size=(300, rows.size))
@@ -338,8 +338,8 @@ def test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained(body):
 
 def test_records_that_can_be_listed_are():
     for body, listed in ((bernoulli, True), (poisson, True), (student, False), (groups, True), (logistic, False)):
-        rows, entries, *_ = read(body)
-        assert pieces(rows, entries, {}, {}).listed == listed
+        _, entries, *_ = read(body)
+        assert pieces(entries, {}, {}).listed == listed
 
 
 # ---------- refusals

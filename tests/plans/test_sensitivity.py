@@ -22,7 +22,7 @@ from pymc_dp.plans.bounds import Bounded
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.releases.statistics import Cells, completed
-from pymc_dp.releases.totals import exact_totals
+from pymc_dp.releases.totals import clamped, exact_totals
 
 CASES = [(family, example.domain) for family in all_families() for example in family.EXAMPLES] + [
     (TABLE, Domain(2, 9)),
@@ -62,7 +62,7 @@ def sums_of_one_record(step, values, codes):
     for value, code in zip(values, codes, strict=True):
         private = {"index": np.array([[float(code)]])} if V > 1 else {}
         cells = Cells(np.zeros(1, dtype=int), np.array([1]), ())
-        result.append(exact_totals(np.array([value], dtype=values.dtype), step, cells, private, None).ravel())
+        result.append(clamped(exact_totals(np.array([value], dtype=values.dtype), step, cells, private, None, None, None)).ravel())
     return np.array(result, dtype=np.int64)
 
 

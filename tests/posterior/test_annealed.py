@@ -7,7 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pytest
-from chains import G, Y, coins, dice, groups, known_groups, log_density, mixture, neighbours, normal, planned, product, states, task_of
+from chains import (
+    G,
+    Recorded,
+    Y,
+    coins,
+    dice,
+    groups,
+    known_groups,
+    log_density,
+    mixture,
+    neighbours,
+    normal,
+    planned,
+    product,
+    states,
+    task_of,
+)
 from checks import flat, mostly_slow
 from scipy.special import logsumexp
 
@@ -57,18 +73,6 @@ def test_the_height_is_that_of_theory():
 
 
 # ---------- what is charged
-class Recorded(mechanisms.Receipt):
-    """Keeps what was struck off it."""
-
-    def __init__(self, draws, cost):
-        super().__init__(draws, cost)
-        self.struck = []
-
-    def strike_off(self, mechanism, scale, size):
-        super().strike_off(mechanism, scale, size)
-        self.struck.append((mechanism, scale, size))
-
-
 @pytest.mark.parametrize("delta", [0, 1e-6])
 @pytest.mark.parametrize("rungs", [1, 2, 5])
 @pytest.mark.parametrize("steps", [(), [pmdp.Barker(["a", "b"], 0.5)], [pmdp.Penalty(["a", "b"], 0.5)]], ids=["gibbs", "barker", "penalty"])

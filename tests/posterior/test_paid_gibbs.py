@@ -11,6 +11,7 @@ import pytest
 from chains import (
     G,
     N,
+    Recorded,
     X,
     Y,
     coins,
@@ -26,6 +27,7 @@ from chains import (
     planned,
     posterior,
     product,
+    scores,
     seen_twice,
     states,
     task_of,
@@ -145,7 +147,7 @@ def test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it(m
             continue
         worst, used = 0.0, 0
         for state in states(several[0][0]):
-            found = [updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several]
+            found = [scores(plan, plan.blocks[place], state, held) for plan, held in several]
             laws = [(one / plan.price.scale) for one, (plan, _) in zip(found, several, strict=True)]
             laws = [one - logsumexp(one, axis=1, keepdims=True) for one in laws]
             for k, j in itertools.combinations(range(len(several)), 2):
@@ -226,14 +228,14 @@ def test_what_a_record_can_do_is_enforced_and_not_only_believed(monkeypatch):
         assert block.sensitivity == pytest.approx(wide.blocks[place].sensitivity / 2, rel=1e-3)
         used = 0
         for state in states(several[0][0]):
-            first, second = (updates.scores(plan.kernel, plan.blocks[place], state, held) for plan, held in several)
+            first, second = (scores(plan, plan.blocks[place], state, held) for plan, held in several)
             used = max(used, int(np.ptp(first - second, axis=1).sum()))
         assert used <= block.sensitivity
         assert not block.sensitivity or used > 0.3 * block.sensitivity
     plan, held = planned(product()[0], pmdp.Gibbs(2, points=3), 0.1)
     cheaper = replace(plan.blocks[0], sensitivities=(plan.blocks[0].sensitivity // 2,))
     with pytest.raises(RuntimeError, match="than what was paid for"):
-        updates.scores(plan.kernel, cheaper, next(states(plan)), held)
+        scores(plan, cheaper, next(states(plan)), held)
 
 
 def blocks_of(model, **arguments):
@@ -341,30 +343,6 @@ def test_entries_are_drawn_together_only_where_they_are_independent(kind):
 
 
 # ---------- what is charged
-class Recorded(mechanisms.Receipt):
-    """Keeps what was struck off it."""
-
-    def __init__(self, draws, cost):
-        super().__init__(draws, cost)
-        self.draws, self.struck = list(draws), []
-
-    def strike_off(self, mechanism, scale, size):
-        super().strike_off(mechanism, scale, size)
-        self.struck.append((mechanism, scale, size))
-
-    @property
-    def spent(self):
-        """The exact sum of what was drawn, by the price of each."""
-        price = {(one.mechanism, one.scale, one.size): one.pure for one in self.draws}
-        return sum((price[one] for one in self.struck), Fraction(0))
-
-    @property
-    def rho(self):
-        """The same in zCDP."""
-        price = {(one.mechanism, one.scale, one.size): one.rho for one in self.draws}
-        return sum((price[one] for one in self.struck), Fraction(0))
-
-
 def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch):
     """240 random schedules, some of them of private steps: every update that asks the records, of all chains, burn-in and thinned sweeps
     included, and no other.
@@ -385,7 +363,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         noise = mechanisms.Gaussian() if delta else mechanisms.Laplace()
         price = price_of(replace(task, mechanism=how, total=noise.total(each or total, delta), delta=delta), plan.blocks)
         receipt = Recorded(price.draws, price.cost)
-        walked = [sweeps.walk(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
+        walked = [sweeps.chain_states(replace(plan, price=price), how, held, receipt) for _ in range(chains)]
         assert [len(one) for one in walked] == [kept] * chains
         assert len(receipt.struck) == (2, 2, 1, 1)[kind] * chains * how.sweeps
         assert price.cost.rho == receipt.rho
@@ -396,7 +374,7 @@ def test_the_charge_is_the_exact_sum_over_every_update_that_was_made(monkeypatch
         else:
             assert all(one.pure <= each for one in price.draws)
         with pytest.raises(pmdp.Refusal, match="not been paid"):  # one sweep more than was paid for
-            sweeps.walk(replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
+            sweeps.chain_states(replace(plan, price=price), pmdp.Gibbs(1), held, receipt)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])

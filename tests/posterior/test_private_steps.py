@@ -64,7 +64,7 @@ def chances(plan, block, state, held):
     if block.variance is None:
         return np.exp(law(plan, block, state, held)[:, 1])
     scale, (s, m) = plan.price.scale, accept.lattice(plan.price.scale, block.variance)
-    ends, own = updates.records_part(plan.kernel, block, state, held), updates.prior_part(plan.kernel, block, state, held)
+    ends, own = (part(plan.kernel, block, state, held) for part in (updates.records_part, updates.prior_part))
     r, sd = (ends[:, 1] - ends[:, 0]) / scale + own[:, 1] - own[:, 0], s / scale
     assert sd**2 == pytest.approx(m / scale) == pytest.approx(float(block.variance), abs=1e-5)
     return np.exp(r) * ndtr(-r / sd - sd / 2) + ndtr(r / sd - sd / 2)  # theory.md, 5.8
@@ -170,7 +170,7 @@ def test_a_step_leaves_the_flattened_posterior_as_it_is(make, kind):
         for proposed in several:
             chance = chances(plan, proposed, state, held)
             for choices in itertools.product((0, 1), repeat=block.rows):
-                reached = updates.moved(plan.kernel, proposed, state, np.array(choices))
+                reached = updates.state_after(plan.kernel, proposed, state, np.array(choices))
                 matrix[k, place[key(reached)]] += np.prod(np.where(choices, chance, 1 - chance)) / len(several)
     np.testing.assert_allclose(matrix.sum(axis=1), 1)
     assert (matrix > 0).sum() > 2 * len(every)
@@ -278,7 +278,7 @@ def test_many_drawn_updates_leave_the_joint_law_of_records_and_states(make, step
 def test_the_comparison_notices_a_step_that_accepts_what_it_likes():
     def always(kernel, block, state, held, scale, receipt, rng):
         block = accept.proposal(kernel, block, state, rng)
-        return updates.moved(kernel, block, state, np.ones(block.rows, dtype=int))
+        return updates.state_after(kernel, block, state, np.ones(block.rows, dtype=int))
 
     assert compared(product, [pmdp.Barker(["a", "b"], 0.5)], "a, b", 6000, always) < 1e-6
 

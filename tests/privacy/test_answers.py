@@ -11,7 +11,7 @@ from scipy.stats import chi2
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import Cost
-from pymc_dp.privacy.mechanisms import Laplace, answered, truth_of
+from pymc_dp.privacy.mechanisms import Laplace, randomised_responses, truth_probability
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.answers import levels_of_records
 from pymc_dp.releases.source import Source
@@ -40,7 +40,7 @@ def worst(truth, levels):
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_no_answer_tells_more_than_is_paid_for(epsilon, levels):
     """The ratio as a fraction against exp(epsilon) of 80 digits, less a unit of the 78th; 16 doubles more of truth cost more than that."""
-    truth = truth_of(scale_of(epsilon), levels)
+    truth = truth_probability(scale_of(epsilon), levels)
     with localcontext() as context:
         context.prec = 80
         least = Fraction(Decimal(epsilon).exp()) * (1 - Fraction(1, 10**78))
@@ -58,9 +58,9 @@ def test_what_is_told_has_the_law_that_is_modelled(epsilon):
     """
     scale = scale_of(epsilon)
     for level in (0, 2):
-        told = answered(np.full(6_000, level), 4, scale, receipt_of(scale, 6_000))
+        told = randomised_responses(np.full(6_000, level), 4, scale, receipt_of(scale, 6_000))
         for share, alike in ((1.0, True), (1.25, False)):
-            p = truth_of(scale_of(Fraction(epsilon) * Fraction(share)), 4)
+            p = truth_probability(scale_of(Fraction(epsilon) * Fraction(share)), 4)
             expected = 6_000 * np.where(np.arange(4) == level, p, (1 - p) / 3)
             found = chi2(3).sf(((np.bincount(told, minlength=4) - expected) ** 2 / expected).sum())
             assert (found > 1e-6) == alike
@@ -69,21 +69,21 @@ def test_what_is_told_has_the_law_that_is_modelled(epsilon):
 def test_answers_are_paid_for_once():
     receipt = receipt_of(1.0, 3)
     with pytest.raises(pmdp.Refusal, match="paid for"):
-        answered(np.zeros(4, dtype=int), 3, 1.0, receipt)
-    answered(np.zeros(3, dtype=int), 3, 1.0, receipt)
+        randomised_responses(np.zeros(4, dtype=int), 3, 1.0, receipt)
+    randomised_responses(np.zeros(3, dtype=int), 3, 1.0, receipt)
     with pytest.raises(pmdp.Refusal, match="paid for"):
-        answered(np.zeros(3, dtype=int), 3, 1.0, receipt)
+        randomised_responses(np.zeros(3, dtype=int), 3, 1.0, receipt)
 
 
 @pytest.mark.parametrize("places", [[0, 3], [-1, 0], [[0, 1]]])
 def test_levels_that_are_none(places):
     with pytest.raises(pmdp.Refusal):
-        answered(np.array(places), 3, 1.0, receipt_of(1.0, 2))
+        randomised_responses(np.array(places), 3, 1.0, receipt_of(1.0, 2))
 
 
 def test_an_epsilon_that_tells_nothing():
     with pytest.raises(pmdp.Refusal, match="larger epsilon"):
-        truth_of(1e18, 65)
+        truth_probability(1e18, 65)
 
 
 VALUES = [0.0, 1.0, 1.5, -1e300, np.inf, -np.inf, np.nan, None, "1.5", "text", True, 10**400, 1j, pd.NaT, (1, 2)]
@@ -114,7 +114,7 @@ def test_a_record_changes_its_own_answer_alone(monkeypatch):
 def test_epsilons_next_to_rounding_are_refused_or_tell_something(epsilon, levels):
     """The truth is then told more often than each other level, and no more than is paid for; doubles near 1 / K may lie below it."""
     try:
-        truth = truth_of(scale_of(epsilon), levels)
+        truth = truth_probability(scale_of(epsilon), levels)
     except pmdp.Refusal:
         return
     assert Fraction(truth) * levels > 1

@@ -867,7 +867,7 @@ def test_without_a_ledger_the_result_says_so():
     released = pmdp.release(model(), epsilon=0.1)
     assert released.ledger_head == "unaccounted"
     assert "unaccounted" in repr(released)
-    with pytest.raises(pmdp.Refusal, match="must be a ledger"):
+    with pytest.raises(pmdp.Refusal, match=r"must be a pymc_dp\.Ledger"):
         pmdp.release(model(), epsilon=0.1, ledger="survey.ledger")
 
 

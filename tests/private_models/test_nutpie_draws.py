@@ -17,7 +17,7 @@ from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.fingerprint import Unkept, data_of_release, fingerprint
+from pymc_dp.private_models.fingerprint import Uncacheable, data_of_release, fingerprint
 from pymc_dp.private_models.nutpie_draws import COMPILED, Compiled, drawn_by_nutpie, nutpie_model
 
 QUICK = {"tune": 60, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3, "compute_convergence_checks": False}
@@ -97,7 +97,7 @@ def test_operations_of_the_user_are_compiled_every_time():
     private = pmdp.privatize(model, epsilon=1)
     with private:
         pm.Deterministic("more", Times(2.0)(private["theta"]))
-    with pytest.raises(Unkept):
+    with pytest.raises(Uncacheable):
         key_of(private)
     assert nutpie_model(private, {}, data_of_release(private)) is None
 

@@ -188,7 +188,6 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "plots/budgets": {"random_seed=": 1},  # of an example
                 "plots/posteriors": {"random_seed=": 1},  # of an example
                 "queries/table": {"secrets": 1},  # of a database, which are switched off
-                "queries/convolution": {"default_rng": 1, "np.random": 1},  # sums of noise, imagined, with a seed from the question
                 "queries/completion": {"default_rng": 2, "np.random": 4, ".laplace(": 1},  # draws of a posterior, seeds from the history
             }
             times = allowed.get(place, {}).get(forbidden, 0)

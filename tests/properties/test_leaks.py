@@ -12,7 +12,7 @@ from checks import seam_of
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 
 import pymc_dp as pmdp
-from pymc_dp.models.intervals import by_entry
+from pymc_dp.models.intervals import products_as_sums
 from pymc_dp.privacy import mechanisms
 
 REAL = 7123.456789012345
@@ -587,7 +587,7 @@ def test_a_record_that_goes_moves_no_other_s_sum_of_items(spelling, exact_seam):
     """NumPy adds items up pairwise where one record is left, and one after the other where there are two."""
     K, P, rng = 12, 2**15, np.random.default_rng(0)
     items = [pt.dvector() for _ in range(K)]
-    summed = pytensor.function(items, by_entry(OF_ITEMS[spelling](items)), mode="FAST_COMPILE")
+    summed = pytensor.function(items, products_as_sums(OF_ITEMS[spelling](items)), mode="FAST_COMPILE")
     for _ in range(30_000):
         r = rng.uniform(-1, 1, K)
         r[0] += ((rng.integers(-P // 2, P // 2) + 0.5) / P - r.mean()) * K

@@ -36,7 +36,7 @@ from pymc_dp.posterior.price import NAT
 from pymc_dp.privacy import mechanisms
 from pymc_dp.queries.language import question
 from pymc_dp.releases.statistics import Cells
-from pymc_dp.releases.totals import exact_totals
+from pymc_dp.releases.totals import clamped, exact_totals
 
 PACKAGE = Path(pmdp.__file__).parent
 EXAMPLES = proofs.examples()
@@ -154,7 +154,7 @@ def test_whole_records_with_two_indices_and_a_covariate(neighbours):
     given = np.array(list(itertools.product([1, 2, 3, 4], [0, 1], [0, 1, 2], [0.0, 1.0, 2.5])))
     private = {name: column[:, None] for name, column in zip(("g", "h", "x"), given.T[1:])}
     alone = Cells(np.arange(len(given)), np.ones(len(given), dtype=int), ())
-    sums = exact_totals(given[:, 0], step, alone, private, None).reshape(len(given), -1)
+    sums = clamped(exact_totals(given[:, 0], step, alone, private, None, None, None)).reshape(len(given), -1)
     assert sums.shape == (72, 18 * 2)
     L1, squared = proofs.largest_of_pairs(sums) if neighbours == "replace" else (proofs.max_norm(sums), proofs.max_square(sums))
     proved((Verdict("L1", step.sensitivity.difference, L1, L1), Verdict("squared L2", step.sensitivity.square, squared, squared)))

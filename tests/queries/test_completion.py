@@ -14,14 +14,14 @@ from pymc_dp.queries import completion as rooms
 from pymc_dp.queries.completion import (
     Completion,
     _near,
+    answer_draws,
     answers,
+    chains_agree,
     check_told,
     complete,
-    drawn,
     fast_enough,
     interval_given_all,
     probability_given_all,
-    settled,
 )
 from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.moves import EVENEST, MANY_RECORDS, sweeps
@@ -125,7 +125,7 @@ def test_a_question_that_divides_atoms_has_the_posterior_of_its_parts(neighbours
     later = history.append(of_rows([inside.weights], ["1/1000000000"], neighbours, [0], history.records).answered[0])
     found, after = complete(history, draws=3000), complete(later, draws=3000)
     assert found.counts.shape[2] == 2 < after.counts.shape[2]
-    first, second = drawn(found, inside), drawn(after, inside)
+    first, second = answer_draws(found, inside), answer_draws(after, inside)
     for value in (0, 3, 8, 15):
         p, r = (first <= value).mean(), (second <= value).mean()
         error = sum((values <= value).var() / float(az.ess((values <= value).astype(float), method="mean")) for values in (first, second))
@@ -168,17 +168,17 @@ def test_nothing_answered(neighbours):
     assert neighbours == "add_remove" or (found.counts == 7).all()
     half = question(("x",), [1, 0])
     if neighbours == "replace":
-        assert set(np.unique(drawn(found, half))) == set(range(8))
+        assert set(np.unique(answer_draws(found, half))) == set(range(8))
 
 
 def test_chains_that_do_not_agree_are_told(monkeypatch):
     history, _ = few("replace")
     found = complete(history)
     wanted = question(("x",), [1, 0, 0, 0])
-    assert settled(found, wanted)
-    assert settled(found, question((), 1))  # the number of records: no draw differs
+    assert chains_agree(found, wanted)
+    assert chains_agree(found, question((), 1))  # the number of records: no draw differs
     stuck = np.repeat(found.counts[:, :1], 250, axis=1)
-    assert not settled(Completion(history, stuck, found.concentration), wanted)
+    assert not chains_agree(Completion(history, stuck, found.concentration), wanted)
     monkeypatch.setattr(rooms, "MOST_WORK", 15)
     assert not fast_enough(history)
     with pytest.raises(Refusal, match="blue"):
@@ -188,13 +188,13 @@ def test_chains_that_do_not_agree_are_told(monkeypatch):
 def test_a_confidence_that_draws_do_not_tell_is_refused():
     """Of 1000 draws five lie beyond each end at 99 %; beyond 99.8 % an interval would be their range, whatever it claims."""
     found, asked = complete(few("replace")[0]), question(("x",), [1, 0, 0, 0])
-    values = np.sort(drawn(found, asked).ravel())
+    values = np.sort(answer_draws(found, asked).ravel())
     said = interval_given_all(found, asked, 0.99)
     assert (said.lower, said.upper) == (values[5], values[-6])
-    assert settled(found, asked, 0.99)
+    assert chains_agree(found, asked, 0.99)
     check_told(4000, 0.9975)
     for confidence in (0.991, 0.999, 1 - 1e-9):
-        assert not settled(found, asked, confidence)
+        assert not chains_agree(found, asked, confidence)
         with pytest.raises(Refusal, match=r'confidence=0\.99 or less, or method="blue"'):
             interval_given_all(found, asked, confidence)
     with pytest.raises(Refusal, match="between 0 and 1"):
@@ -233,7 +233,7 @@ def test_posterior_intervals_hold_on_average_over_the_prior(neighbours):
         found = complete(history)
         for _ in range(3):
             one = question(("x",), ranged(rng, cells))
-            sure.append(settled(found, one))
+            sure.append(chains_agree(found, one))
             if sure[-1]:
                 said = interval_given_all(found, one, 0.9)
                 held.append(said.lower <= one.weights @ x <= said.upper)
@@ -255,7 +255,7 @@ def test_fixed_question_intervals_hold_in_a_workload_of_ranges(neighbours):
             one = question(("x",), ranged(rng, cells))
             found = blue.estimate(history, one)
             if found is not None:
-                said = blue.interval(found, 0.95)
+                said = blue.interval_about(found, 0.95)
                 held.append(said.lower <= one.weights @ x <= said.upper)
                 break
     assert 0.935 < np.mean(held) < 0.965

@@ -471,7 +471,7 @@ def test_what_does_not_belong_together_is_refused(tmp_path):
         "has another neighbours": {"neighbours": "add_remove"},
         "has another unit": {"unit": "person"},
         "unit must say": {"unit": pmdp.Individual(events=3)},
-        "must be a ledger": {"ledger": "survey.ledger"},
+        "must be a pymc_dp.Ledger": {"ledger": "survey.ledger"},
         "name of a file": {"history": 7},
         "epsilon must": {"epsilon": -1},
     }.items():

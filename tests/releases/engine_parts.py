@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pymc as pm
-from checks import seam_of
+from checks import contents, seam_of
 
 import pymc_dp as pmdp
 
@@ -47,7 +47,7 @@ def said(data, built=None, **more):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):
         released = pmdp.release(built or model(), data=data, **(DECLARED if built is None or "y" in built else {"epsilon": 1}) | more)
-    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+    return contents(released)
 
 
 def odd(frame=FRAME):

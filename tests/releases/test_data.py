@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import refused, seam_of
+from checks import contents, refused, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.families.normal import Normal
@@ -42,7 +42,7 @@ def said(neighbours="replace", data=None, frame=PLACEHOLDERS, **more):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):
         released = pmdp.release(model(frame), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, **more)
-    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+    return contents(released)
 
 
 def sources(folder):

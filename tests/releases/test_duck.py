@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import seam_of
+from checks import contents, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.releases import headers, source
@@ -41,7 +41,7 @@ def said(data, neighbours="replace", **more):
         released = pmdp.release(
             model(), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, missing=dict.fromkeys(BOUNDS, "left out"), **more
         )
-    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+    return contents(released)
 
 
 def rows(seed, many=400, farthest=20):

@@ -10,6 +10,7 @@ import cloudpickle
 import engine_parts
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 from checks import refused, seam_of
 from engine_parts import (
@@ -36,6 +37,7 @@ from engine_parts import (
 import pymc_dp as pmdp
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 from pymc_dp.releases import from_records
+from pymc_dp.releases.dask_tables import DaskTable
 from pymc_dp.releases.release import Release
 
 dd = pytest.importorskip("dask.dataframe")
@@ -286,6 +288,35 @@ def test_a_partition_that_would_be_made_anew_is_not_released(client, tmp_path, m
     assert (str(error.value), killer.killed is not None, ledger.remaining().epsilon) == (FAILED, True, 0)
 
 
+@pytest.mark.slow
+def test_a_partition_that_was_made_anew_between_two_rounds_is_not_released(client, tmp_path, monkeypatch):
+    """A worker is lost after the first round and its partitions are made again, of other records; none is lost while they are read."""
+    data = dd.from_pandas(FRAME, npartitions=6).map_partitions(lambda part: part.sample(frac=0.5), meta=FRAME).persist()
+    distributed, rounds, results = pytest.importorskip("distributed"), [], DaskTable.results
+
+    def lost_after_the_first(self, *arguments):
+        rounds.append(None)
+        if len(rounds) == 2:
+            [[holder, *_], *_] = client.who_has(self._futures()).values()
+            client.restart_workers([holder])
+            distributed.wait(self._futures())
+        return results(self, *arguments)
+
+    def released(ledger):
+        with pm.Model() as logistic:
+            x = pm.Data("x", np.zeros(2))
+            pm.Bernoulli("k", logit_p=pm.Normal("a") + pm.Normal("b") * x, observed=np.zeros(2, dtype=int))
+        more = {"bounds": {"x": (-2, 2), "logit(k)": (-4, 4)}, "neighbours": "add_remove", "missing": {}, "epsilon": 1}
+        return pmdp.release(logistic, data=data, ledger=ledger, **more)
+
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=2, neighbours="add_remove", create=True)
+    released(ledger)
+    monkeypatch.setattr(DaskTable, "results", lost_after_the_first)
+    with pytest.raises(PrivateComputationError) as error:
+        released(ledger)
+    assert (str(error.value), len(rounds), ledger.remaining().epsilon) == (FAILED, 2, 0)
+
+
 def _pid():
     import os
 
@@ -294,8 +325,6 @@ def _pid():
 
 @pytest.mark.slow
 def test_no_record_travels_and_none_is_logged(client, tmp_path, monkeypatch):
-    from pymc_dp.releases.dask_tables import DaskTable
-
     frame, travelled = FRAME.assign(y=CANARY, x=CANARY), []
     results, each = DaskTable.results, DaskTable._each
 

@@ -9,27 +9,15 @@ from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
-import pymc as pm
 import pytest
-from checks import refused, seam_of
+from checks import contents, refused, seam_of
+from engine_parts import DECLARED, FRAME, PARTS, N, model
 
 import pymc_dp as pmdp
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-RNG = np.random.default_rng(1)
-N, PARTS = 61, 4
-FRAME = pd.DataFrame({"x": RNG.normal(size=N), "site": RNG.integers(0, 3, N), "y": RNG.normal(size=N), "k": RNG.integers(0, 2, N)})
 CHUNKS = [FRAME[:20], FRAME[20:20], FRAME[20:59].astype(str), FRAME[59:]]
-DECLARED = {"bounds": {"x": (-2, 2), "y": (-1, 1)}, "epsilon": 1}
-
-
-def model():
-    with pm.Model() as built:
-        x, site = pm.Data("x", np.zeros(2)), pm.Data("site", np.zeros(2, dtype=int))
-        pm.Bernoulli("k", pm.Beta("p", 1, 1, shape=3)[site], observed=np.zeros(2, dtype=int))
-        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, pm.HalfNormal("sd"), observed=np.zeros(2))
-    return built
 
 
 def shared_out(**more):
@@ -40,18 +28,14 @@ def computed(plan, chunks=CHUNKS):
     return [pmdp.partial_statistics(plan, chunk, part) for part, chunk in enumerate(chunks)]
 
 
-def said(released):
-    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
-
-
 def added(shared, parts):
     with seam_of(0):
-        return said(pmdp.add_up(shared, parts))
+        return contents(pmdp.add_up(shared, parts))
 
 
 def whole(**more):
     with seam_of(0):
-        return said(pmdp.release(model(), data=FRAME, **DECLARED | more))
+        return contents(pmdp.release(model(), data=FRAME, **DECLARED | more))
 
 
 def travelled(thing):
@@ -123,7 +107,7 @@ def test_nothing_is_said_of_what_is_in_a_part(tmp_path):
     assert {part.rows for part in computed(private)} == {None}
 
 
-WHO = FRAME.assign(who=RNG.integers(0, 12, N))
+WHO = FRAME.assign(who=np.random.default_rng(1).integers(0, 12, N))
 PERSON = {"unit": pmdp.Person("who", at_most=2), "missing": {}}
 
 
@@ -143,9 +127,9 @@ def test_parts_of_persons_are_the_whole_whatever_the_table_of_each_is_called(tmp
     WHO.to_parquet(tmp_path / "who.parquet", row_group_size=7)
     tables = [WHO, WHO.sample(frac=1, random_state=2), WHO.astype(str), tmp_path / "who.parquet"]
     with seam_of(0):
-        expected = said(pmdp.release(model(), data=WHO, neighbours=neighbours, **DECLARED | PERSON))
+        expected = contents(pmdp.release(model(), data=WHO, neighbours=neighbours, **DECLARED | PERSON))
     for given in (tables, tables[:1]):
-        assert said(of_persons(given, neighbours=neighbours)) == expected
+        assert contents(of_persons(given, neighbours=neighbours)) == expected
     shared = pmdp.share_out(model(), parts=4, neighbours=neighbours, **DECLARED | PERSON)
     counted = [pmdp.partial_statistics(shared.plan, table, part, whole=True).exact["k"] for part, table in enumerate(tables)]
     assert all(0 < part.sum() < sum(map(np.sum, counted)) for part in counted)

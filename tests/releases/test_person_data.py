@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
-from checks import mostly_slow, refused, seam_of, watched
+from checks import contents, mostly_slow, refused, seam_of, watched
 
 import pymc_dp as pmdp
 from pymc_dp.releases import person_blocks, source, stored
@@ -41,7 +41,7 @@ def said(unit, neighbours="replace", data=None, frame=PLACEHOLDERS):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):
         released = pmdp.release(model(frame), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, unit=unit, missing=["y"])
-    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+    return contents(released)
 
 
 def holders(folder):

@@ -21,7 +21,7 @@ from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.private_models.pooled_law import PooledLaw, pooled_law
 from pymc_dp.private_models.rewrite import rewrite
-from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.cells import public_cells_of
 from pymc_dp.releases.pooling import MULTIPLIERS, Pooling, _deviations, apart, pooling_of
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.rounds import _totals
@@ -76,7 +76,7 @@ def bounds_of(write, public=("cell",)):
 def opened(write, public=("cell",), **declared):
     protection = protection_of(bounds=bounds_of(write, public), public=public, **declared)
     spec, paths = read_model(made(write), protection.public)
-    return opened_of(planned_release(spec, protection).statistics[0], paths["y"]), paths["y"]
+    return public_cells_of(planned_release(spec, protection).statistics[0], paths["y"]), paths["y"]
 
 
 def release_of(write, epsilon, **arguments):

@@ -16,7 +16,7 @@ from pymc_dp.laws.projected import projected
 from pymc_dp.models.reader import read_model, read_spec
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import protection_of
-from pymc_dp.releases.cells import opened_of
+from pymc_dp.releases.cells import public_cells_of
 from pymc_dp.releases.rounds import _totals
 
 N = 60
@@ -226,7 +226,7 @@ def opened(model, bounds):
     """What is public, and the paths to the records."""
     found, paths = read_model(model, PUBLIC)
     [planned] = planned_release(found, protection_of(bounds=bounds, public=PUBLIC, missing={})).statistics
-    return opened_of(planned, paths["y"]), paths["y"]
+    return public_cells_of(planned, paths["y"]), paths["y"]
 
 
 VALUES = {"interaction": range(8), "dispersion": range(8), "softmax": range(3), "curve": np.linspace(-2, 5, 57)}

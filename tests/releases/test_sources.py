@@ -9,7 +9,7 @@ import pandas as pd
 import pymc as pm
 import pytest
 import xarray as xr
-from checks import refused, seam_of
+from checks import contents, refused, seam_of
 
 import pymc_dp as pmdp
 from pymc_dp.families.family import Domain, complete
@@ -91,7 +91,7 @@ def said(data, neighbours="replace", n=2, **more):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):
         released = pmdp.release(model(n), epsilon=1, bounds=BOUNDS, neighbours=neighbours, data=data, **more)
-    return [(statistic.facts(), *(array.tolist() for array in statistic.arrays)) for statistic in released.statistics]
+    return contents(released)
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])

@@ -1,7 +1,11 @@
 """A table that an engine holds in parts, whatever the engine: here one that computes some parts again and hands them over in any order."""
 
 import pickle
+import sys
+import threading
+import time
 from dataclasses import replace
+from importlib import import_module
 from types import SimpleNamespace
 
 import cloudpickle
@@ -20,6 +24,7 @@ from pymc_dp.releases.dask_tables import DaskTable
 from pymc_dp.releases.shared_plan import sums_of_part
 from pymc_dp.releases.source import place_of
 from pymc_dp.releases.spread import Spread
+from pymc_dp.releases.stored import is_one
 
 ADDED = {"neighbours": "add_remove"}
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -159,6 +164,29 @@ def test_files_of_persons_are_read_by_every_worker(tmp_path):
     assert "Rows of one who" in refused(said, DaskTable(columns, [frame[:9], frame[9:]], None, lasting=True), **OF_PERSONS[0])
 
 
+def test_partitions_of_which_one_was_made_anew_since_they_were_checked_give_nothing():
+    """By what a scheduler of dask says of its tasks. The same with workers: test_engines_dask.py."""
+    tasks = {"a": SimpleNamespace(run_id=1), "b": SimpleNamespace(run_id=None)}  # the second was scattered
+    client = SimpleNamespace(
+        map=lambda what, chunks, *numbers, key, pure, **given: [what(*one, **given) for one in zip(chunks, *numbers)],
+        gather=list,
+        run_on_scheduler=lambda runs, keys: pickle.loads(cloudpickle.dumps(runs))(keys, dask_scheduler=SimpleNamespace(tasks=tasks)),
+    )
+    table = DaskTable(FRAME, [SimpleNamespace(key=key) for key in tasks], client, lasting=False)
+    read = lambda: table.results(lambda chunks, part, written: part, FRAME, b"")  # noqa: E731
+    with pytest.raises(RuntimeError):
+        read()  # unchecked
+    table._made = table._runs()
+    assert (read(), read()) == ([0, 1], [0, 1])
+    for changed in ({"a": SimpleNamespace(run_id=7)}, {}):
+        before = dict(tasks)
+        tasks.clear()
+        tasks.update({"b": before["b"]} | changed)
+        with pytest.raises(RuntimeError):
+            read()
+        tasks.update(before)
+
+
 def test_rows_of_persons_in_several_tables_of_one_part_are_not_released(tmp_path):
     """As many rows of a person as may count would count of each."""
     frame, unit = with_persons(), OF_PERSONS[1]["unit"]
@@ -185,3 +213,25 @@ def test_a_table_without_a_part_has_no_records():
     expected = said(FRAME[:0], built, **ADDED)
     assert said(Again([]), built, **ADDED) == said(Again([[]]), built, **ADDED) == expected
     assert "no records" in refused(said, Again([]), built)
+
+
+def test_a_library_that_another_thread_is_importing_is_waited_for(tmp_path, monkeypatch):
+    """A worker imports dask.dataframe for one task while another task looks at a file: half of the module was there."""
+    (tmp_path / "slowly_imported.py").write_text(
+        "from threading import Event\nbegun, may_end = Event(), Event()\nbegun.set()\nmay_end.wait(60)\nclass Table: pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    importing = threading.Thread(target=import_module, args=["slowly_imported"])
+    importing.start()
+    while not hasattr(sys.modules.get("slowly_imported"), "may_end"):
+        time.sleep(0.01)
+    module = sys.modules["slowly_imported"]
+    module.begun.wait(60)
+    threading.Timer(0.2, module.may_end.set).start()
+    try:
+        assert not is_one("a path", "slowly_imported", "Table", "No such table")
+        assert is_one(module.Table(), "slowly_imported", "Table")
+    finally:
+        module.may_end.set()
+        importing.join()
+        del sys.modules["slowly_imported"]

@@ -33,7 +33,7 @@ def test_sums_are_exact_in_any_block(monkeypatch, largest, cells):
     values, codes = rng.uniform(-3, 3, size=(400, 2)), rng.integers(0, cells, 400)
     family, domain = named("Normal"), Domain(-2.0, 2.0, unknown=(True, True))
     step = step_of(family, domain, columns=(2,))
-    totals = exact_totals(values, step, Cells(codes, np.bincount(codes), ()), {}, None)
+    totals = exact_totals(values, step, Cells(codes, np.bincount(codes), ()), {}, None, None, None)
     integers = family.exact(np.clip(values, -2, 2), domain)
     for g in range(cells):
         for c in range(2):
@@ -46,7 +46,8 @@ def test_sums_beyond_what_doubles_hold_are_exact():
     values = 2.0**39 - 1 - 2 * np.random.default_rng(6).integers(0, 1000, 40_000)
     step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
     for cells in (1, 2):
-        totals = exact_totals(values, step, Cells(np.zeros(len(values), dtype=int), np.array([len(values), 0][:cells]), ()), {}, None)
+        places = Cells(np.zeros(len(values), dtype=int), np.array([len(values), 0][:cells]), ())
+        totals = exact_totals(values, step, places, {}, None, None, None)
         assert totals[0, 0] == sum(int(value) for value in values) > sums.EXACT_DOUBLE
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.random import Generator
 
 from pymc_dp.posterior.paid_gibbs.blocks import alone, check_size, laid_out, reading_of
-from pymc_dp.posterior.paid_gibbs.costs import draw_of, pure_of, rho_of, running, statistics_of, update_of
+from pymc_dp.posterior.paid_gibbs.costs import draw_of, pure_of, rho_of, spent_so_far, statistics_of, update_of
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.paid_gibbs.sensitivity import log_likelihood_sensitivity
 from pymc_dp.posterior.paid_gibbs.sweeps import updated
-from pymc_dp.posterior.paid_gibbs.updates import held_of, numbers_of, prior_part, tossed, total
+from pymc_dp.posterior.paid_gibbs.updates import held_of, numbers_of, prior_part, sampled_options, total
 from pymc_dp.posterior.price import CERTIFIED, NAT, Price, Task
 from pymc_dp.posterior.result import WEIGHT, Drawn, Prepared, drawn_for
 from pymc_dp.posterior.schedules import Schedule, Update
@@ -96,7 +96,7 @@ def by_annealing(task: Task) -> Prepared:
         }  # fmt: skip
         updates = statistics_of(price.draws[: len(price.draws) // request.rounds - 1])
         return drawn_for(
-            task, reading.spec, reading.prior, values, price, CERTIFIED, facts=facts, running=running(task, price),
+            task, reading.spec, reading.prior, values, price, CERTIFIED, facts=facts, running=spent_so_far(task, price),
             stats={"log_weight": np.array([[weight] for _, weight in ends])}, statistics=(*updates, (WEIGHT, NAT * RUNG)),
         )  # fmt: skip
 
@@ -199,11 +199,11 @@ def start_of(plan: AnnealedChains, held: Held, rng: Generator) -> State:
     """An exact draw of the prior, on the grid. It rests on no record."""
     numbers = np.zeros(len(plan.kernel.grids))
     for places, values, weights in plan.first:
-        numbers[list(places)] = values[tossed(weights[None], rng)[0]]
+        numbers[list(places)] = values[sampled_options(weights[None], rng)[0]]
     state = State(numbers, tuple(np.zeros(plan.kernel.public.many, dtype=np.int64) for _ in plan.kernel.latents))
     for block in plan.blocks:
         if block.latent is not None:
-            state = replace(state, latents=(tossed(prior_part(plan.kernel, block, state, held), rng),))
+            state = replace(state, latents=(sampled_options(prior_part(plan.kernel, block, state, held), rng),))
     return state
 
 

@@ -11,7 +11,7 @@ from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pytensor.graph.basic import Variable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from pymc_dp.gibbs.conditional import imagination
+from pymc_dp.gibbs.conditional import fixed_generator
 from pymc_dp.models.bounded_priors import TrimmedDirichletRV
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.structure import above, is_cast
@@ -22,7 +22,7 @@ from pymc_dp.posterior.paid_gibbs.kernel import Block, Kernel, Latent, State
 from pymc_dp.posterior.paid_gibbs.parts import kernel_of, latents_of
 from pymc_dp.posterior.paid_gibbs.sensitivity import sensitivities_of
 from pymc_dp.posterior.paid_gibbs.sites import made_up
-from pymc_dp.posterior.paid_gibbs.updates import check_prior, moved
+from pymc_dp.posterior.paid_gibbs.updates import check_prior, state_after
 from pymc_dp.posterior.price import NAT, Task
 from pymc_dp.posterior.records import Reading
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon
@@ -70,17 +70,17 @@ def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kern
                 f"The entries of {unknown.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
                 " pm.Dirichlet may say how frequent the levels of latents are."
             )
-    blocks, rng = _with_steps(request.steps, kernel, rows, alone(reading)), imagination()
+    blocks, rng = _with_steps(request.steps, kernel, rows, alone(reading)), fixed_generator()
     for block in [block for block in blocks if block.latent is not None] * TRIALS:
-        check_prior(kernel, block, *imagined(kernel, block, rng))
+        check_prior(kernel, block, *made_up_states(kernel, block, rng))
     return kernel, blocks
 
 
-def imagined(kernel: Kernel, block: Block, rng: Generator) -> tuple[State, State]:
+def made_up_states(kernel: Kernel, block: Block, rng: Generator) -> tuple[State, State]:
     """Two states that differ in one latent, at made-up numbers: always the same, whatever the records."""
     numbers = np.concatenate([np.ravel(value) for value in made_up(kernel.unknowns, rng).values()])
     state = State(numbers, tuple(rng.integers(latent.levels, size=length_of(kernel, latent)) for latent in kernel.latents))
-    return state, moved(kernel, block, state, rng.integers(block.options, size=block.rows))
+    return state, state_after(kernel, block, state, rng.integers(block.options, size=block.rows))
 
 
 def length_of(kernel: Kernel, latent: Latent) -> int:

@@ -81,7 +81,7 @@ def sum_of(draws: Sequence[Draw]) -> Cost:
     return Cost(pure_of(draws), rho=rho_of(draws))
 
 
-def running(task: Task, price: Price) -> np.ndarray:
+def spent_so_far(task: Task, price: Price) -> np.ndarray:
     """What was spent, in nats, when each state that is kept was reached: (chains, draws). It rests on no record."""
     request = task.mechanism
     sweep = price.draws[: len(price.draws) // request.rounds]

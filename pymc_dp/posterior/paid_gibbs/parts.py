@@ -17,12 +17,12 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 
 from pymc_dp.gibbs.supports import support
-from pymc_dp.models.latent_index import of_record, readings
+from pymc_dp.models.latent_index import entry_name, indexed_reads
 from pymc_dp.models.structure import above, puts_together
 from pymc_dp.models.unknowns import Unknown, by_name
 from pymc_dp.plans.ranges import Pieces, pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, entries_of, norms_of
-from pymc_dp.posterior.densities import log_prior, tabulated
+from pymc_dp.posterior.densities import integer_log_likelihoods, log_prior
 from pymc_dp.posterior.paid_gibbs.kernel import Kernel, Latent, Part
 from pymc_dp.posterior.paid_gibbs.sites import sites_of
 from pymc_dp.posterior.records import Public, log_likelihood
@@ -47,7 +47,7 @@ def latents_of(model: pm.Model) -> dict[str, int | None]:
     imputed = {f"{variable.name}_unobserved" for variable, part in pairs if part is not None and puts_together(variable, part)}
     whole = [random for random in model.free_RVs if str(random.type.dtype).startswith(("int", "uint", "bool")) and random.type.ndim]
     read = [parameter for variable in model.observed_RVs for parameter in variable.owner.inputs]
-    return {random.name: _levels(random) if readings(read, random) else None for random in whole if random.name not in imputed}
+    return {random.name: _levels(random) if indexed_reads(read, random) else None for random in whole if random.name not in imputed}
 
 
 def _levels(random: Variable) -> int:
@@ -82,7 +82,7 @@ def kernel_of(
     Refusal
     """
     grids = np.linspace(rows.lower, rows.upper, points or POINTS, axis=1)
-    start, names = _start(rows, grids), {name if many is None else of_record(name): name for name, many in levels.items()}
+    start, names = _start(rows, grids), {name if many is None else entry_name(name): name for name, many in levels.items()}
     of_prior = log_prior(prior, rows, tuple(name for name, many in levels.items() if many is not None))
     by_likelihood = {
         k: _latent(rows, k, names[likelihood.name], levels, prior, start)
@@ -149,18 +149,18 @@ def _part(rows: Rowwise, densities: Sequence[Variable], public: Public, latents:
 def _listable(part: Part, public: Public, points: int) -> bool:
     """Whether all records that can occur are few enough, at all points of the joint grid."""
     many = prod(len(entry.levels or ()) for entry in part.entries)
-    cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
+    cut = pieces(part.entries, public.shared, norms_of(part.rows))
     return cut.listed and many * points ** len(part.places) <= MOST_LISTED
 
 
 def _filled(part: Part, public: Public, latents: tuple[Latent, ...], grids: np.ndarray, absolute: bool) -> Part:
     """A part with its table of all records, or with bounds."""
-    cut = pieces(part.rows, part.entries, public.shared, norms_of(part.rows))
+    cut = pieces(part.entries, public.shared, norms_of(part.rows))
     many = prod(len(entry.levels or ()) for entry in part.entries)
     if _listable(part, public, grids.shape[1]):
         of = log_likelihood(part.rows, {variable: low for variable, (low, _) in cut.given.items()})
         mesh = np.stack(np.meshgrid(*grids[part.places], indexing="ij"), axis=-1)
-        whole = tabulated(of, mesh.reshape(-1, len(part.places)), many).reshape(many, *mesh.shape[:-1])
+        whole = integer_log_likelihoods(of, mesh.reshape(-1, len(part.places)), many).reshape(many, *mesh.shape[:-1])
         return replace(part, whole=whole)
     relevant = [latents[k] for k in part.latents]
     if prod(latent.levels for latent in relevant) > MOST_COMBINED:

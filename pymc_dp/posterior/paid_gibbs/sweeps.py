@@ -13,9 +13,9 @@ from numpy.random import Generator
 
 from pymc_dp.posterior.paid_gibbs.accept import penalised, proposal
 from pymc_dp.posterior.paid_gibbs.blocks import check_size, laid_out, length_of, reading_of
-from pymc_dp.posterior.paid_gibbs.costs import price_of, running, statistics_of, update_of
+from pymc_dp.posterior.paid_gibbs.costs import price_of, spent_so_far, statistics_of, update_of
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
-from pymc_dp.posterior.paid_gibbs.updates import check_prior, held_of, moved, rounds_of, scores_in_rounds, tossed_in_rounds
+from pymc_dp.posterior.paid_gibbs.updates import check_prior, held_of, rounds_of, sampled_in_rounds, scores_in_rounds, state_after
 from pymc_dp.posterior.price import CERTIFIED, Price, Task
 from pymc_dp.posterior.records import Reading
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
@@ -57,7 +57,7 @@ def by_gibbs(task: Task) -> Prepared:
 
     def draw(receipt: Receipt) -> Drawn:
         held = held_of(kernel, reading.exact())
-        states = [state for _ in range(request.chains) for state in walk(sweeps, request, held, receipt)]
+        states = [state for _ in range(request.chains) for state in chain_states(sweeps, request, held, receipt)]
         values = reading.values(np.array([state.numbers for state in states]))
         for k, latent in enumerate(kernel.latents):
             if latent.sites is not None:
@@ -67,7 +67,7 @@ def by_gibbs(task: Task) -> Prepared:
             "asks": sweeps.schedule.asks, "points": kernel.grids.shape[1],
         }  # fmt: skip
         return drawn_for(
-            task, reading.spec, reading.prior, values, price, CERTIFIED, facts=facts, running=running(task, price),
+            task, reading.spec, reading.prior, values, price, CERTIFIED, facts=facts, running=spent_so_far(task, price),
             statistics=tuple(statistics_of(price.draws[: len(price.draws) // request.rounds])),
         )  # fmt: skip
 
@@ -87,14 +87,14 @@ def planned_sweeps(task: Task, reading: Reading) -> Sweeps:
     return Sweeps(kernel, blocks, price, Schedule(updates, request, price.temperature, price.cost))
 
 
-def walk(sweeps: Sweeps, request: Gibbs, held: Held, receipt: Receipt) -> list[State]:
+def chain_states(sweeps: Sweeps, request: Gibbs, held: Held, receipt: Receipt) -> list[State]:
     """The states of one chain that are kept. It starts where sweeps of the prior alone lead, which rests on no record."""
     kernel, rng = sweeps.kernel, generator((), receipt)
     state = State(kernel.start, tuple(np.zeros(length_of(kernel, latent), dtype=np.int64) for latent in kernel.latents))
     for block in sweeps.blocks * START:
         if block.width:
             block = proposal(kernel, block, state, rng)
-        state = moved(kernel, block, state, tossed_in_rounds(kernel, block, state, held, rng))
+        state = state_after(kernel, block, state, sampled_in_rounds(kernel, block, state, held, rng))
     kept: list[State] = []
     for sweep in range(request.sweeps):
         for block in sweeps.blocks:
@@ -109,17 +109,17 @@ def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float
     if block.width:
         block = proposal(kernel, block, state, rng)
     if not block.sensitivity:
-        choices = tossed_in_rounds(kernel, block, state, held, rng)
+        choices = sampled_in_rounds(kernel, block, state, held, rng)
     elif block.variance is None:
-        choices = made_in_rounds(kernel, block, state, held, scale, receipt)
+        choices = choices_in_rounds(kernel, block, state, held, scale, receipt)
     else:
         choices = penalised(kernel, block, state, held, scale, receipt, rng)
-    reached = moved(kernel, block, state, choices)
+    reached = state_after(kernel, block, state, choices)
     check_prior(kernel, block, state, reached)
     return reached
 
 
-def made_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt) -> np.ndarray:
+def choices_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt) -> np.ndarray:
     """Private choices, round by round. Together they are one draw: what a record says, it says of one row, or of two where it moves."""
     picked: list[int] = []
     chosen(scores_in_rounds(kernel, block, state, held, picked), scale, receipt, picked, block.rows * block.options)

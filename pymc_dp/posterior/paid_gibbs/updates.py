@@ -35,19 +35,10 @@ def _of_records(held: Held, latents: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [values if places is None else values[places] for values, places in zip(latents, held.sites, strict=True)]
 
 
-def _standing(kernel: Kernel, held: Held, latents: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
+def _placeholder_values(kernel: Kernel, held: Held, latents: Sequence[np.ndarray]) -> dict[Variable, np.ndarray]:
     """What stands for the latents, in the types of their placeholders."""
     pairs = zip(kernel.latents, _of_records(held, latents), strict=True)
     return {variable: of_type(value, variable) for latent, value in pairs for variable in latent.inputs}
-
-
-def scores(kernel: Kernel, block: Block, state: State, held: Held) -> np.ndarray:
-    """The score of every option of every choice of a block, at a state: (rows, options) int64.
-
-    The records' part is a sum of integers, each within its bounds; the rest, which rests on no record, is rounded as a whole. Choices of
-    different rounds (``rounds_of``) rest on each other.
-    """
-    return records_part(kernel, block, state, held) + in_units(kernel, prior_part(kernel, block, state, held))
 
 
 def rounds_of(kernel: Kernel, block: Block) -> tuple[np.ndarray, ...]:
@@ -74,14 +65,14 @@ def _in_part(kernel: Kernel, block: Block, state: State, places: np.ndarray, cho
         return state
     latent = state.latents[block.latent].copy()
     latent[places] = choices
-    return moved(kernel, block, state, latent)
+    return state_after(kernel, block, state, latent)
 
 
-def tossed_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, rng: Generator) -> np.ndarray:
+def sampled_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, rng: Generator) -> np.ndarray:
     """Options of every choice of a block that rests on no record, round by round."""
     choices = np.zeros(block.rows, dtype=np.int64)
     for places in rounds_of(kernel, block):
-        choices[places] = tossed(prior_part(kernel, block, state, held)[places], rng)
+        choices[places] = sampled_options(prior_part(kernel, block, state, held)[places], rng)
         state = _in_part(kernel, block, state, places, choices[places])
     return choices
 
@@ -102,7 +93,7 @@ def prior_part(kernel: Kernel, block: Block, state: State, held: Held) -> np.nda
     values = _shared(kernel, state).values()
     result = np.stack([kernel.prior(numbers_of(kernel, choice, state), *values) for choice in several])
     if held.open is not None:  # of several places, it rests on none: see ``_blocks``
-        opened = held.open(numbers_of(kernel, block, state), _standing(kernel, held, state.latents))
+        opened = held.open(numbers_of(kernel, block, state), _placeholder_values(kernel, held, state.latents))
         result = result + np.broadcast_to(opened, (block.options, kernel.public.many)).sum(axis=1)
     return result if block.shared is None else np.where(_taken_up(kernel, block, state) < 0, -np.inf, result)
 
@@ -140,7 +131,9 @@ def _prior_of_latent(kernel: Kernel, block: Block, latent: int, state: State, he
         return sites.given_others(kernel.point(state.numbers) | _shared(kernel, state), state.latents[latent])
     if held.open is None:
         return np.zeros((block.rows, block.options))
-    by_level = [held.open(state.numbers[None], _standing(kernel, held, _with(state, latent, level))) for level in range(block.options)]
+    by_level = [
+        held.open(state.numbers[None], _placeholder_values(kernel, held, _with(state, latent, level))) for level in range(block.options)
+    ]
     return np.stack([np.broadcast_to(level, (1, block.rows))[0] for level in by_level], axis=1)
 
 
@@ -211,7 +204,7 @@ def _scores_of_numbers(kernel: Kernel, k: int, block: Block, state: State, held:
     parts = _clipped(kernel, k, held, numbers, state.latents, part.bounds)
     if block.index is None:
         return parts.sum(axis=1)[None]
-    member = np.rint({**held.exact, **_standing(kernel, held, state.latents)}[block.index]).astype(int) % block.rows
+    member = np.rint({**held.exact, **_placeholder_values(kernel, held, state.latents)}[block.index]).astype(int) % block.rows
     return np.stack([parts[:, member == row].sum(axis=1) for row in range(block.rows)])
 
 
@@ -247,7 +240,7 @@ def _checked(kernel: Kernel, k: int, block: Block, table: np.ndarray) -> np.ndar
 
 def _codes(kernel: Kernel, part: Part, held: Held, latents: Sequence[np.ndarray]) -> np.ndarray:
     """Which of all records that can occur each is, in the order of a part's table: (N,)."""
-    return codes_of(list(part.entries), {**held.exact, **_standing(kernel, held, latents)}, kernel.public.many)
+    return codes_of(list(part.entries), {**held.exact, **_placeholder_values(kernel, held, latents)}, kernel.public.many)
 
 
 def _clipped(
@@ -256,7 +249,7 @@ def _clipped(
     """Every record's part (G, N) in integers, clipped to its bounds: what is no number becomes the least."""
     part, likelihood = kernel.parts[k], held.each[k]
     assert likelihood is not None
-    N, standing = kernel.public.many, _standing(kernel, held, latents)
+    N, standing = kernel.public.many, _placeholder_values(kernel, held, latents)
     every = _of_records(held, latents)
     levels, states = [kernel.latents[place].levels for place in part.latents], [every[place] for place in part.latents]
     combined = np.ravel_multi_index(states, levels) if levels else np.zeros(N, dtype=int)
@@ -276,7 +269,7 @@ def _clipped(
     return np.concatenate(parts)
 
 
-def moved(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> State:
+def state_after(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> State:
     """The state after an update."""
     if block.latent is not None:
         return replace(state, latents=tuple(choices if k == block.latent else value for k, value in enumerate(state.latents)))
@@ -290,7 +283,7 @@ def moved(kernel: Kernel, block: Block, state: State, choices: np.ndarray) -> St
     return replace(state, numbers=numbers)
 
 
-def tossed(log_p: np.ndarray, rng: Generator) -> np.ndarray:
+def sampled_options(log_p: np.ndarray, rng: Generator) -> np.ndarray:
     """One option of every choice, with probabilities in proportion to exp(log_p): for what rests on no record."""
     log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
     most = log_p.max(axis=1, keepdims=True)
