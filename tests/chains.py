@@ -120,7 +120,7 @@ def planned(model, mechanism, epsilon=None, *, absolute=False, **arguments):
     reading = blocks.reading_of(task)
     plan = sweeps.planned_sweeps(task, reading)
     if absolute:
-        kernel, laid_out = blocks.laid_out(task, reading, absolute=True)
+        kernel, laid_out = blocks.kernel_and_blocks(task, reading, absolute=True)
         plan = replace(plan, kernel=kernel, blocks=laid_out)
     return plan, updates.held_of(plan.kernel, reading.exact())
 

@@ -15,7 +15,6 @@ from scipy import stats
 import pymc_dp as pmdp
 
 BEYOND = (0, 12)
-ORDERED = pm.distributions.transforms.ordered
 
 
 # ---------- surveys and votes

@@ -2506,7 +2506,7 @@ MUTANTS = (
     ),
     Mutant(
         "constants that are told apart by their types alone", "private_models/fingerprint.py",
-        'return "constant", variable.type, _written(variable.data)', 'return "constant", variable.type', "no model is drawn from by another's code",
+        'return "constant", variable.type, _bits_of(variable.data)', 'return "constant", variable.type', "no model is drawn from by another's code",
         "test_nutpie_draws.py::test_a_model_that_differs_in_one_thing_has_another_key[a prior's constant]",
     ),
     Mutant(
@@ -3132,6 +3132,12 @@ MUTANTS = (
         "test_network_data.py::test_tables_of_every_source_are_those_of_the_model_that_observes_the_records[levels-replace-fourier]",
     ),
     Mutant(
+        "a table that changes between two rounds", "releases/from_data.py",
+        'if any(cells.planned.sizes != "free" and int(cells.cells.n.sum()) != read for cells in opened):', "if read < 0:",
+        "what is released is of the records that were counted",
+        "test_rounds_data.py::test_a_table_that_has_other_rows_in_a_later_round_is_released_only_where_their_number_is_private[replace]",
+    ),
+    Mutant(
         "a later round of scores at the first anchor", "releases/rounds.py",
         "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
         "scores are taken where the round before puts the coefficients",
@@ -3139,7 +3145,7 @@ MUTANTS = (
     ),
     Mutant(
         "all rows of a person count in draws", "posterior/tables.py",
-        "tables_over(opened, network, source, None if person is None else person.at_most)", "tables_over(opened, network, source)",
+        "tables_over(opened, network, source, at_most, sized", "tables_over(opened, network, source, sized",
         "of a person at most so many rows count",
         "test_network_data.py::test_draws_are_those_of_the_model_that_observes_the_records[replace-person]",
     ),

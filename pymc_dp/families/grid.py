@@ -1,5 +1,7 @@
 """The grid on which real statistics are rounded to whole numbers: elementwise, so that a record rests on nothing but itself."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 POINTS = 2**15
@@ -13,6 +15,11 @@ def filled(array: np.ndarray, fill: float) -> np.ndarray:
     if np.isnan(np.minimum.reduce(array, axis=None, initial=0.0)):  # which it is where one is missing
         array[np.isnan(array)] = fill
     return array
+
+
+def nearest_level(values: np.ndarray, levels: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The place of the level that is nearest to every value, the lower one of two; levels increase."""
+    return np.searchsorted((np.array(levels[1:]) + np.array(levels[:-1])) / 2, values)
 
 
 def onto_grid(values: np.ndarray, centre: float, half: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.gibbs.conditional import PROBE, Compiled, Point, compiled, factors, fixed_generator, jittered
-from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, settle, total
+from pymc_dp.gibbs.sites import NOBODY, Trial, dependencies, forest, split_further, total
 from pymc_dp.gibbs.supports import Support, support
 from pymc_dp.privacy.accounting import Refusal
 
@@ -199,7 +199,7 @@ def _pieces(
         of = np.repeat(np.arange(len(pieces)), lengths)
         if not more.any():
             return pieces, of, first, second
-        settled = settle(pieces, [bool(more[of == k].any()) for k in range(len(pieces))], set(values))
+        settled = split_further(pieces, [bool(more[of == k].any()) for k in range(len(pieces))], set(values))
         if settled is None:
             names = ", ".join(str(model.values_to_rvs[value].name) for value in values)
             raise Refusal(

@@ -1,4 +1,4 @@
-"""What all steps that draw from exact conditionals say to PyMC. ``states``, ``conjugate`` and ``collapsed`` come after."""
+"""What all steps that draw from exact conditionals say to PyMC."""
 
 from typing import Any, ClassVar
 

@@ -209,7 +209,7 @@ CIRCLE = (
 )
 
 
-def settle(pieces: Sequence[Variable], more: Sequence[bool], on: set[Variable]) -> list[Variable] | None:
+def split_further(pieces: Sequence[Variable], more: Sequence[bool], on: set[Variable]) -> list[Variable] | None:
     """Pieces with those that rest on too many sites taken apart by one step; None where that cannot be done."""
     settled: list[Variable] = []
     for piece, mixed in zip(pieces, more, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def shares(value, near, like):
-    """V shares (G, V) by V - 1 logits, each of a share in what those before it leave: all are alike where the logits are 0.
+    """V shares (G, V) by stick breaking: V - 1 logits, each of a share in what those before it leave; all are alike where they are 0.
 
     Values (G, V - 1) are how far the logits are from their middles, in standard deviations: near (G, V - 1, 2). ``like`` (G, V) says by
     its shape how many shares there are.

@@ -60,14 +60,14 @@ def _variables(arrays: ModelArrays, record_dims: set[str]) -> tuple[list[Variabl
             continue  # PyMC gives two names of one variable the same name
         closed = [array for array in arrays_above([variable], through_unknowns=True) if array not in arrays.open_arrays]
         if arrays.rests_on_observed(variable):
-            dropped[operation.name] = "rests on observed values"
+            dropped[operation.name] = "depends on observed values"
         elif not arrays.sized and arrays.rests_on_length([variable], record_dims):
-            dropped[operation.name] = "rests on the number of records"
+            dropped[operation.name] = "depends on the number of records"
         elif any(array not in arrays.public for array in closed):
             itself = {arrays.names.get(array) for array in closed} == {operation.name}
-            dropped[operation.name] = "is private" if itself else "rests on a private array"
+            dropped[operation.name] = "is private" if itself else "depends on a private array"
         elif closed:
-            dropped[operation.name] = "rests on a public array of the records, which the cells replace"
+            dropped[operation.name] = "depends on a public array with an entry per record, which is replaced by one per cell"
         elif (record_dims | as_long) & set(operation.dims):
             dropped[operation.name] = "has one row per record"
         elif not arrays.sized and not (len(operation.dims) == variable.type.ndim and set(operation.dims) <= free_dims):

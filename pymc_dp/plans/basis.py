@@ -53,16 +53,16 @@ def released_basis(likelihood: Likelihood, covariates: Mapping[str, Bounded], lo
     for place, k in enumerate(in_order):
         before = [j for j in in_order[:place] if uses[j] and uses[j] <= uses[k]]
         if before and len(uses[k]) in NODES:
-            _take_off(k, before, function, sorted(uses[k]), rows, ends)
+            _subtract_fit(k, before, function, sorted(uses[k]), rows, ends)
     basis = () if (rows == np.eye(len(rows))).all() else tuple(tuple(map(float, row)) for row in rows)
     return basis, tuple(map(float, ends[0])), tuple(map(float, ends[1]))
 
 
-def _take_off(k: int, before: list[int], function: CovariateFeatures, used: list[int], rows: np.ndarray, ends: np.ndarray) -> None:
-    """Changes the row (F,) and the bounds of feature k, if what others leave of it is worth it.
+def _subtract_fit(k: int, before: list[int], function: CovariateFeatures, used: list[int], rows: np.ndarray, ends: np.ndarray) -> None:
+    """Subtract from feature k its fit by earlier features, where that makes its range much smaller: changes its row (F,) and its bounds.
 
-    Fitted by least squares on nodes that lie denser at the ends, which for polynomials leaves the smallest range there is, and for other
-    smooth functions hardly more.
+    The fit is by least squares on nodes that lie denser at the ends, which for polynomials leaves the smallest range there is, and for
+    other smooth functions hardly more.
     """
     several = [_nodes(function.entries[e], NODES[len(used)]) for e in used]
     grid = np.stack(np.meshgrid(*several, indexing="ij"), axis=-1)

@@ -215,7 +215,7 @@ def _unbounded(rows: Rowwise, cut: Pieces, density: Callable[[np.ndarray, np.nda
         except Unreduced:
             continue
         ends = {
-            unknown.name: (_inward(a.min(), 1), _inward(b.max(), -1))
+            unknown.name: (_three_digits(a.min(), 1), _three_digits(b.max(), -1))
             for unknown, a, b in zip(rows.unknowns, rows.split(low), rows.split(high), strict=True)
         }
         written = ", ".join(f"{name!r}: ({a:g}, {b:g})" for name, (a, b) in ends.items())
@@ -247,14 +247,14 @@ def _possible(rows: Rowwise, cut: Pieces, middle: Mapping[Variable, np.ndarray])
         least, most = cut.given[variable]
         if np.shape(least) != finite.shape or finite.all() or not finite.any():
             continue
-        a, b = _inward(float(least[finite].min()), 1), _inward(float(most[finite].max()), -1)
+        a, b = _three_digits(float(least[finite].min()), 1), _three_digits(float(most[finite].max()), -1)
         if finite[(least >= a) & (most <= b)].all():
             return name, a, b
     return None
 
 
-def _inward(number: float, side: int) -> float:
-    """A number of three digits that is no less (1) or no more (-1)."""
+def _three_digits(number: float, side: int) -> float:
+    """A number rounded to three digits, up (1) or down (-1)."""
     if number == 0:
         return 0.0
     unit = 10.0 ** (np.floor(np.log10(abs(number))) - 2)

@@ -1,4 +1,4 @@
-"""The nouns ``Task``, a draw that is asked for, and ``Price``, what it costs; and the least flattening that a cost allows."""
+"""The nouns ``Task``, a draw that is asked for, and ``Price``, what it costs; and the lowest temperature that a cost allows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -131,7 +131,7 @@ class Price:
 
 
 def priced(task: Task, choices: Sequence[tuple[str, int, int]], *, whole: bool = False) -> Price:
-    """The least flattening at which all draws together cost no more than is asked for.
+    """The lowest temperature at which all draws together cost no more than is asked for.
 
     Scores that neighbours move by a range of eta, drawn with probabilities in proportion to exp(score / scale), cost eta / scale, and
     eta^2 / (8 scale^2) in zCDP, because the logarithm of the ratio of probabilities stays in an interval of that length (Cesar, Rogers

@@ -3,7 +3,7 @@
 They never leave the functions that draw.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.families.family import complete
+from pymc_dp.families.grid import nearest_level
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.unknowns import by_name
 from pymc_dp.plans.protection import Protection
@@ -125,7 +126,7 @@ class Reading:
             for placeholder, (array, axis) in private.items():
                 flat = completed(rows.bounds, placeholder, array, axis, rows.fills.get(placeholder.name))
                 if not placeholder.index and (levels := rows.bounds[placeholder.name].levels) is not None:
-                    flat = np.array(levels)[_nearest(levels, flat)]
+                    flat = np.array(levels)[nearest_level(flat, levels)]
                 others = [length or 1 for k, length in enumerate(placeholder.variable.type.shape) if k != axis]
                 moved = np.moveaxis(flat.reshape(public.many, *others), 0, axis)
                 exact[placeholder.variable] = of_type(moved, placeholder.variable)
@@ -143,13 +144,8 @@ def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: i
         assert entry.levels is not None
         rows = np.moveaxis(exact[entry.variable], entry.axis, 0)
         column = rows.reshape(many, prod(rows.shape[1:]))[:, entry.place].astype(float)
-        codes = codes * len(entry.levels) + _nearest(entry.levels, column)
+        codes = codes * len(entry.levels) + nearest_level(column, entry.levels)
     return codes
-
-
-def _nearest(levels: Sequence[float], values: np.ndarray) -> np.ndarray:
-    """Which level is nearest."""
-    return np.searchsorted((np.array(levels[1:]) + np.array(levels[:-1])) / 2, values)
 
 
 def log_likelihood(rows: Rowwise, arrays: Mapping[Variable, np.ndarray]) -> Callable[..., np.ndarray]:

@@ -288,7 +288,8 @@ def of_tables(task: Task, network: Network) -> Prepared:
             counted = rows_that_count(spec.likelihoods, paths, person)
             exact = family_tables(plans, {name: records_of(path.observed) for name, path in paths.items()}, network, counted)
         else:
-            exact = tables_over(opened, network, source, None if person is None else person.at_most)
+            at_most = None if person is None else person.at_most
+            exact = tables_over(opened, network, source, at_most, sized=task.protection.sized)
         tables: dict[str, np.ndarray] = {}
         for node in network.nodes:
             prior, places = where[node.variable]

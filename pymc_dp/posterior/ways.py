@@ -31,8 +31,11 @@ def _sampled(task: Task) -> Prepared:
     """Independent draws: of a network's tables where the model is one that has them, otherwise of all unknowns together."""
     assert isinstance(task.mechanism, PosteriorSample)
     unlike, source = "", task.source
-    if task.mechanism.method == "exact" and task.mechanism.truncate is None:
-        network = _network(task)
+    if task.mechanism.method != "exact" or task.mechanism.truncate is not None:
+        unlike = "method and truncate are for other models" if source is not None else ""
+    else:
+        network, why = _network(task)
+        unlike = why if source is not None else ""
         if network is not None and task.protection.missing:
             unlike = "where missing values are left out, or count as a level, networks are released, not drawn"
         elif network is not None:
@@ -58,13 +61,13 @@ def _sampled(task: Task) -> Prepared:
         raise Refusal(f"{reason} As a Bayesian network it cannot be drawn either: {unlike.rstrip('.')}.") from None
 
 
-def _network(task: Task) -> Network | None:
-    """The model as a Bayesian network, where it is one that could be released."""
+def _network(task: Task) -> tuple[Network | None, str]:
+    """The model as a Bayesian network, where it is one that could be released; or None and the reason why it is none."""
     try:
         statistics = task.plan.statistics
-    except Refusal:
-        return None
-    return network_of(statistics, alone=True)[0] if statistics else None
+    except Refusal as reason:
+        return None, str(reason)
+    return network_of(statistics, alone=True) if statistics else (None, "")
 
 
 def _by_row(task: Task) -> Prepared:

@@ -80,7 +80,7 @@ def fits(spent: Spent, granted: Grant) -> bool:
     return (pure is not None and pure <= granted.pure) or rho <= granted.rho
 
 
-def left(spent: Spent, granted: Grant, part: str) -> Cost:
+def cost_left(spent: Spent, granted: Grant, part: str) -> Cost:
     """The largest costs that fit, each by itself: where other parts rest on one of the two sums, that sum decides."""
     (pure, rho), (worst_pure, worst_rho) = _used(spent, part), _used(spent)
     left_rho = granted.rho - rho if worst_rho <= granted.rho else 0

@@ -85,7 +85,7 @@ def check_fits(cost: Cost | Step, units: budget.Units, spent: budget.Spent, gran
             f'{file} grants no delta, which Gaussian noise needs. Write mechanism="laplace", or ask the data owner to grant a delta:'
             " ledger.grant(epsilon=..., delta=1e-6)."
         )
-    left = budget.left(spent, granted, part)
+    left = budget.cost_left(spent, granted, part)
     epsilon = left.epsilon if not cost.delta else epsilon_of(left.rho, cost.delta) if left.rho else Fraction(0)
     epsilon = min(Fraction(floor(epsilon * budget.UNITS), budget.UNITS), cost.epsilon)
     lower = f"Lower epsilon to {budget.decimal(epsilon)}, or ask" if epsilon else "Ask"

@@ -135,7 +135,7 @@ SHOWN = {"mechanism": "noise", "redeemed": "read"}
 """What columns are called where there is little room."""
 
 
-def shown(entries: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
+def readable(entries: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
     """A table of entries for people, as header and body: only columns that say something, and no hashes."""
     entries = entries.drop(columns=["hash"]).assign(
         time=entries["time"].str.replace("T", " ").str.replace("Z", ""),

@@ -18,7 +18,7 @@ from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_n
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
 from pymc_dp.privacy.calls import attribute_error, explained
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
-from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, session_in, shown, table, verified
+from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, readable, session_in, table, verified
 from pymc_dp.privacy.journal import Journal, Opened
 from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.receipts import Draw, Receipt
@@ -163,7 +163,7 @@ class Ledger:
                 units = units_of(cost)
             check_fits(cost, units, spent, granted, where, self.path.name)
             spent = budget.add(spent, units, where)
-        return budget.left(spent, granted, where)
+        return budget.cost_left(spent, granted, where)
 
     def session(self, name: str) -> tuple[Charge, ...]:
         """What a session has charged, in order, after the whole chain has been verified; nothing where it has charged nothing.
@@ -204,10 +204,10 @@ class Ledger:
 
     def __repr__(self) -> str:
         """What was granted, what is left, and the entries."""
-        return "\n".join([wrapped(self._promise()), *sentences(self._left(), "  ", "    "), aligned(*shown(self.entries()))])
+        return "\n".join([wrapped(self._promise()), *sentences(self._left(), "  ", "    "), aligned(*readable(self.entries()))])
 
     def _repr_html_(self) -> str:
-        return page(f"<p><b>{escape(self._promise())}</b></p>", notes_in_html(self._left()), in_html(*shown(self.entries())))
+        return page(f"<p><b>{escape(self._promise())}</b></p>", notes_in_html(self._left()), in_html(*readable(self.entries())))
 
     def _left(self) -> list[tuple[str, str]]:
         """What is left, of all of it and of each part."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from pymc_dp.families.grid import nearest_level
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.covariate_features import CovariateFeatures, Entry
 from pymc_dp.private_models.moment_law import Related
@@ -117,8 +118,7 @@ def _populations(entries: Sequence[Entry], rng: np.random.Generator) -> np.ndarr
         if entry.values is not None:
             # Half of them near the law on the line, half with any shares of the values.
             values = entry.values
-            middles = (values[1:] + values[:-1]) / 2
-            near = np.searchsorted(middles, covariates[..., e])
+            near = nearest_level(covariates[..., e], values)
             shares = rng.dirichlet(np.ones(len(values)), size=POPULATIONS).cumsum(axis=1)
             ranks = (np.argsort(np.argsort(z[..., e], axis=1), axis=1) + 0.5) / RECORDS
             any_shares = (ranks[..., None] > shares[:, None, :-1]).sum(axis=2)
@@ -132,7 +132,7 @@ def _skewed(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return rng.choice([-1, 1]) * np.exp(rng.uniform(0.2, 1.0) * z)
 
 
-def _two_humps(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _bimodal(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.tanh(4 * (z - 0.7 * rng.normal())) + 0.3 * z
 
 
@@ -140,7 +140,7 @@ SHAPES = (
     lambda z, rng: z,
     lambda z, rng: np.argsort(np.argsort(z)).astype(float),
     _skewed,
-    _two_humps,
+    _bimodal,
     lambda z, rng: z * (1 + 0.15 * z**2),  # tails like those of Student's t
 )
 """Monotone functions of normal numbers, whose shapes covariates may have."""

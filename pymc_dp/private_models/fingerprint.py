@@ -134,21 +134,21 @@ def _leaf(variable: Variable, data: Mapping[Variable, str]) -> tuple:
     if variable in data and None not in variable.type.shape:
         return "released", variable.type, data[variable]
     if isinstance(variable, Constant):
-        return "constant", variable.type, _written(variable.data)
+        return "constant", variable.type, _bits_of(variable.data)
     if isinstance(variable, SharedVariable) and variable.name not in data.values():  # nutpie finds data by their names
-        return "shared", variable.type, _written(variable.get_value(borrow=True))
+        return "shared", variable.type, _bits_of(variable.get_value(borrow=True))
     raise Uncacheable
 
 
-def _written(value: object) -> tuple:
-    """A value so that it equals another only where every bit does."""
+def _bits_of(value: object) -> tuple:
+    """A key of a value, which equals that of another only where every bit of both is the same."""
     match value:
         case np.ndarray() | np.generic() if value.dtype.kind in "biufc":
             return type(value), value.dtype.str, value.shape, sha256(np.ascontiguousarray(value).tobytes()).digest()
         case slice():
-            return slice, *(_written(part) for part in (value.start, value.stop, value.step))
+            return slice, *(_bits_of(part) for part in (value.start, value.stop, value.step))
         case tuple():
-            return tuple, *(_written(part) for part in value)
+            return tuple, *(_bits_of(part) for part in value)
         case str() | int() | float() | complex() | None | date() | timedelta() | np.str_() | np.datetime64() | np.timedelta64():
             return type(value), repr(value)
     raise Uncacheable
@@ -156,7 +156,7 @@ def _written(value: object) -> tuple:
 
 def _dims(private: pm.Model) -> tuple:
     """Dims with their labels and lengths, and which variables have them."""
-    labels = tuple((dim, _written(None if values is None else tuple(values))) for dim, values in private.coords.items())
+    labels = tuple((dim, _bits_of(None if values is None else tuple(values))) for dim, values in private.coords.items())
     lengths = tuple((dim, _length(length)) for dim, length in private.dim_lengths.items())
     return labels, lengths, tuple((name, tuple(dims)) for name, dims in private.named_vars_to_dims.items())
 

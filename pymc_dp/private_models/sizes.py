@@ -151,7 +151,7 @@ class LogitFromStart(Transform):
 
 
 class Shares(Transform):
-    """V shares by V - 1 logits, each of a share in what those before it leave: ``laws.shares.shares``.
+    """V shares by stick breaking, from V - 1 logits, each of a share in what those before it leave: ``laws.shares.shares``.
 
     Logits count from where released values put them, in units of how well those tell: the law's input before its generator. The largest
     of several, joining and splitting, of which PyMC's own transform is made, take seconds to compile. And where shares are counted the

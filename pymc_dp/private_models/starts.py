@@ -81,7 +81,7 @@ def check_start(starts: Sequence[dict[str, Any]], model: pm.Model, unknowns: Seq
                 density = pm.compile(inputs, priors, mode="FAST_COMPILE", on_unused_input="ignore")
             outside = _outside_support(density(*point), unknowns)
             for k in range(JITTERS if outside and jitters else 0):
-                outside = outside and _outside_support(density(*(_moved(value, k) for value in point)), unknowns)
+                outside = outside and _outside_support(density(*(_moved_point(value, k) for value in point)), unknowns)
         except Exception as error:
             raise Refusal(f"PyMC cannot start from here: {first_line(error)}. Mend the priors or initvals.") from None
         if outside:
@@ -91,7 +91,7 @@ def check_start(starts: Sequence[dict[str, Any]], model: pm.Model, unknowns: Seq
             )
 
 
-def _moved(value: np.ndarray, k: int) -> np.ndarray:
+def _moved_point(value: np.ndarray, k: int) -> np.ndarray:
     """A point up to 1 away in every direction, another one for every k."""
     return value + np.sin((k + 1) * np.arange(1, value.size + 1)).reshape(value.shape) if value.dtype.kind == "f" else value
 

@@ -92,9 +92,9 @@ class Noted(ABC):
         """The group ``privacy`` of a tree."""
 
     @property
-    @abstractmethod
     def promise(self) -> str:
-        """Whose promise it is."""
+        """Whose promise it is: the publisher's, where nothing else is said."""
+        return PROMISE
 
     @abstractmethod
     def remedy(self, added: str) -> str:
@@ -145,11 +145,6 @@ class Publication(Noted):
                 coords={"variable": np.asarray(names, dtype=str)},
             )
         )
-
-    @property
-    def promise(self) -> str:
-        """Whose promise it is."""
-        return PROMISE
 
     def remedy(self, added: str) -> str:
         """What to write where something was added to the model."""

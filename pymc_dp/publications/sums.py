@@ -21,7 +21,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.private_models.rewrite import assembled
-from pymc_dp.publications.publication import PROMISE, Codebook, Noted, terms_of
+from pymc_dp.publications.publication import Codebook, Noted, terms_of
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, of_cells, of_table
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.told import EXAMPLE, NUMBER, books_of
@@ -89,11 +89,6 @@ class PublishedSums(Noted):
             "declared": [law.promise for _, _, law in entries],
         }
         return xr.DataTree(xr.Dataset({name: (("sum",), np.asarray(values, dtype=str)) for name, values in columns.items()}))
-
-    @property
-    def promise(self) -> str:
-        """Whose promise it is."""
-        return PROMISE
 
     def remedy(self, added: str) -> str:
         """What to write where something was added to the model."""

@@ -65,11 +65,6 @@ class Factors:
         self.places = [rng.choice(len(ALPHAS), len(factor), p=share) for share, factor in zip(self.shares, self.factors)]
 
     @property
-    def alphas(self) -> list[np.ndarray]:
-        """For every term the alpha of each factor."""
-        return [ALPHAS[place] for place in self.places]
-
-    @property
     def means(self) -> np.ndarray:
         """(n,): of cells, but for their own factor."""
         result = np.full(len(self.own), self.level)

@@ -307,7 +307,7 @@ class Account:
         return f"{words}{left}{paying}; protects {protected(self.saved.protects)} ({self.saved.neighbours})"
 
 
-def for_people(table: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
+def history_table(table: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
     """The history for people, as header and body."""
     return list(table.columns), [
         [entry if isinstance(entry, str) else f"{entry:.6g}" for entry in row] for row in table.itertuples(index=False)

@@ -96,7 +96,7 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int |
 
     rng = np.random.default_rng(_seed(history))
     spread, columns = history.cells / history.cells.sum(), np.ascontiguousarray(history.matrix.T, dtype=float)
-    near = _near(columns, history.scales, rng)
+    near = _nearest_atoms(columns, history.scales, rng)
     counts, concentration = np.empty((chains, draws, atoms), np.int64), np.empty((chains, draws))
 
     generators = rng.spawn(chains)
@@ -167,7 +167,9 @@ def _middle(rows: np.ndarray, targets: np.ndarray, weights: np.ndarray, shares: 
         ease = max(ease / 30, 1.0)
 
 
-def _near(columns: np.ndarray, scales: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _nearest_atoms(
+    columns: np.ndarray, scales: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """For every atom the atoms that the answers tell least apart, in nats for each record that moves: (G, NEAREST).
 
     The other three arrays say, pair by pair, where the answers begin that tell them apart, which these are, and by how much.

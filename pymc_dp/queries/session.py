@@ -21,7 +21,7 @@ from pymc_dp.privacy.layout import aligned, in_html, page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
 from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Receipt
-from pymc_dp.queries.account import Account, charged_and_lost, check_protects, for_people, one_call_at_a_time, path_of
+from pymc_dp.queries.account import Account, charged_and_lost, check_protects, history_table, one_call_at_a_time, path_of
 from pymc_dp.queries.answer import PAID, PUBLIC, Answer, Price
 from pymc_dp.queries.as_likelihood import observed_answer
 from pymc_dp.queries.expressions import Combination, Condition
@@ -339,11 +339,11 @@ class QuerySession:
 
     def __repr__(self) -> str:
         table = self.history
-        return f"{wrapped(self._account.words())}\n{aligned(*for_people(table)) if len(table) else '  nothing was asked yet'}"
+        return f"{wrapped(self._account.words())}\n{aligned(*history_table(table)) if len(table) else '  nothing was asked yet'}"
 
     def _repr_html_(self) -> str:
         table = self.history
-        return page(f"<p><b>{escape(self._account.words())}</b></p>", in_html(*for_people(table)) if len(table) else "")
+        return page(f"<p><b>{escape(self._account.words())}</b></p>", in_html(*history_table(table)) if len(table) else "")
 
     def __reduce__(self) -> NoReturn:
         """A copy or a pickle would carry the table."""

@@ -138,12 +138,14 @@ def summed(
     Every record is in one block, and what it brings depends on itself: sums of whole numbers over blocks are those over all records in
     any order. No sum of one block is clamped (``with_records_of``). With ``at_most`` the blocks are of the rows that count, of those
     ``persons`` alone that are in this of so many parts. A bar says how many rows were read, of how many only where that is public
-    (``sized``).
+    (``sized``); then it is a failure if they are others than were counted before.
     """
     whole: dict[str, np.ndarray] = {cells.name: np.zeros(cells.shape, dtype=object) for cells in opened}
+    read = 0
     _keep_memory()
     for block, times in _blocks(source, at_most, persons, sized, progressbar):
         rows = len(next(iter(block.values())))
+        read += times * rows
         if rows == 0:
             continue
         filled, counted = Cells(np.broadcast_to(0, rows), np.array([rows]), ()), np.broadcast_to(True, rows)
@@ -151,6 +153,8 @@ def summed(
             inside = replace(cells, cells=replace(filled, inputs=cells.cells.inputs))
             exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
+    if sized:
+        _check_number(opened, read)
     return {name: np.clip(sums, -LARGEST_SUM, LARGEST_SUM).astype(np.int64) for name, sums in whole.items()}
 
 
@@ -183,10 +187,20 @@ def tables_over(
     Every record is in one block, and has one level of every variable there: counts over blocks are those over all records in any order.
     """
     planned, whole = [cells.planned for cells in opened], {node.name: np.zeros(network.shape(node), np.int64) for node in network.nodes}
+    read = 0
     for block, times in _blocks(source, at_most, (0, 1), sized, progressbar):
+        read += times * len(next(iter(block.values())))
         for name, table in family_tables(planned, block, network).items():
             whole[name] += times * table
+    if sized:
+        _check_number(opened, read)
     return whole
+
+
+def _check_number(opened: Sequence[PublicCells], read: int) -> None:
+    """Fail where a table has another number of rows than when it was counted, both of which are public: the law of sums rests on it."""
+    if any(cells.planned.sizes != "free" and int(cells.cells.n.sum()) != read for cells in opened):
+        raise RuntimeError
 
 
 def _blocks(

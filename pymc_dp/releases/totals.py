@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from pymc_dp.families.family import Domain, complete
-from pymc_dp.families.grid import POINTS
+from pymc_dp.families.grid import POINTS, nearest_level
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
@@ -220,7 +220,7 @@ def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], 
             if edges:
                 place = np.searchsorted(np.array(edges[1:-1]), entries[:, e]).astype(kind)
             else:
-                place = entries[:, e].astype(kind) if counted else _nearest(entries[:, e], levels).astype(kind)
+                place = entries[:, e].astype(kind) if counted else nearest_level(entries[:, e], levels).astype(kind)
             codes = place if codes is None else codes * kind(len(levels)) + place
     return np.zeros(records, dtype=kind) if codes is None else codes
 
@@ -228,9 +228,3 @@ def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], 
 def narrowest(many: int) -> type[np.signedinteger]:
     """The narrowest ints that hold all numbers below so many, and that number."""
     return next(kind for kind in (np.int8, np.int16, np.int32, np.int64) if many <= np.iinfo(kind).max)
-
-
-def _nearest(entries: np.ndarray, levels: Sequence[float]) -> np.ndarray:
-    """The place of the nearest level of every entry, the lower one of two."""
-    middles = (np.array(levels[1:]) + np.array(levels[:-1])) / 2
-    return np.searchsorted(middles, entries)

@@ -185,7 +185,7 @@ def test_a_climb_begins_with_the_prior():
         place = {(*state.numbers.round(9), *np.ravel(state.latents)): k for k, state in enumerate(every)}
         rng, counts = np.random.default_rng(3), np.zeros(len(every))
         for _ in range(3000):
-            state = annealed.start_of(climb, held, rng)
+            state = annealed.prior_draw(climb, held, rng)
             counts[place[(*state.numbers.round(9), *np.ravel(state.latents))]] += 1
         wanted = 3000 * np.exp(prior)
         assert (np.abs(counts - wanted) < 5 * np.sqrt(wanted + 1) + 2).all()

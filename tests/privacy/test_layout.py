@@ -15,10 +15,6 @@ def widest(text):
     return max(map(len, text.split("\n")))
 
 
-def words_of(text):
-    return re.sub(r"[-\s]+", "", text)
-
-
 @pytest.mark.parametrize("many", [1, 3, 8])
 def test_a_table_fits_and_loses_no_word(many):
     """Whatever is in it: a thousand tables of random words, some longer than a column."""

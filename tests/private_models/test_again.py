@@ -11,7 +11,6 @@ import xarray as xr
 
 import pymc_dp as pmdp
 
-GROUPS = ["a", "b", "c"]
 BACK = np.array([40, 100, 140])
 """Of 200 records in every group, those with a one."""
 MAKE = """

@@ -132,14 +132,6 @@ def unknowns_of_its_own(outcome):
     return build
 
 
-def with_scale(distribution):
-    def build():
-        scale = pm.HalfNormal("scale", 1.0)
-        distribution(scale)
-
-    return build
-
-
 def fewer_rows():
     x = pm.Bernoulli("x", 0.4, observed=np.array([1]))
     pm.Normal("y", 2.0 * x, 1.0, observed=Y)

@@ -10,7 +10,7 @@ from scipy import stats
 import pymc_dp as pmdp
 from pymc_dp.publications.table_bounds import hard_rows, nearest_table
 from pymc_dp.publications.table_draws import Chain, least_squares, problem_of
-from pymc_dp.publications.table_prior import EVEN, UNEVEN, Factors, even, mixed, poisson
+from pymc_dp.publications.table_prior import ALPHAS, EVEN, UNEVEN, Factors, even, mixed, poisson
 from pymc_dp.publications.table_queries import rows_of
 
 GRID = {"area": ["a", "b", "c"], "sex": ["f", "m"]}
@@ -170,7 +170,9 @@ def test_unknowns_of_the_prior_are_drawn_from_their_conditionals():
         factors = Factors(table, prior, rng, chain.x)
         factors.level = rng.gamma(4.0, 0.5)
         factors.shape = float(np.exp(rng.uniform(np.log(UNEVEN), np.log(EVEN))))
-        factors.factors = [np.maximum(rng.gamma(a, 1 / a, size), 1e-100) for a, size in zip(factors.alphas, (3, 2))]
+        factors.factors = [
+            np.maximum(rng.gamma(a, 1 / a, size), 1e-100) for a, size in zip([ALPHAS[place] for place in factors.places], (3, 2))
+        ]
         chain.x[:] = rng.poisson(np.maximum(rng.gamma(factors.shape, 1 / factors.shape, 6), 1e-300) * factors.means)
         before.append(told(factors, chain.x))
         chain.residual[:] = rng.choice(np.arange(-17, 18), p=WHOLE.pmf(2.0), size=6)
@@ -188,7 +190,7 @@ def test_unknowns_of_the_prior_are_drawn_from_their_conditionals():
 
 def told(factors, x):
     """Numbers of a state that are compared: unknowns, whether factors have an alpha in common, and the table."""
-    areas, sexes = factors.alphas
+    areas, sexes = (ALPHAS[place] for place in factors.places)
     alphas = [np.log(areas[0]), np.log(sexes[1]), float(areas[0] == areas[1]), float(sexes[0] == sexes[1])]
     shares = [share[3] for share in factors.shares]
     return [np.log(factors.shape), factors.level, *alphas, *shares, factors.factors[0][0], factors.factors[1][1], x[0], x[5], x.sum()]

@@ -16,7 +16,6 @@ from pymc_dp.publications.randomise import chosen
 from pymc_dp.releases.answers import RandomisedAnswers
 
 EDGES = {"x": (-2.0, -0.5, 0.4, 2.0), "y": (-3.0, 0.0, 1.0, 3.0)}
-QUICKLY = {"compile_kwargs": {"mode": "FAST_COMPILE"}, "progressbar": False}
 REAL = 7123.456789012345
 
 

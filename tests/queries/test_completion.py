@@ -13,7 +13,7 @@ from pymc_dp.queries import blue
 from pymc_dp.queries import completion as rooms
 from pymc_dp.queries.completion import (
     Completion,
-    _near,
+    _nearest_atoms,
     answer_draws,
     answers,
     chains_agree,
@@ -94,7 +94,7 @@ def test_sweeps_leave_the_joint_law_of_counts_and_answers_alone(neighbours):
     known = neighbours == "replace"
     history = of_rows(rows, ["0.7", "0.4", "0.5", "0.2"], neighbours, records=records if known else None)
     spread, columns = history.cells / history.cells.sum(), np.ascontiguousarray(history.matrix.T, dtype=float)
-    near, kept = _near(columns, history.scales, rng), np.empty((1, len(spread)), np.int64)
+    near, kept = _nearest_atoms(columns, history.scales, rng), np.empty((1, len(spread)), np.int64)
     before, after = [], []
     for _ in range(4000):
         u, c, now = rng.random(), np.exp(rng.uniform(0, np.log(EVENEST))), np.empty(1)

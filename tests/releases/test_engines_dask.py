@@ -302,18 +302,19 @@ def test_a_partition_that_was_made_anew_between_two_rounds_is_not_released(clien
             distributed.wait(self._futures())
         return results(self, *arguments)
 
-    def released(ledger):
-        with pm.Model() as logistic:
-            x = pm.Data("x", np.zeros(2))
-            pm.Bernoulli("k", logit_p=pm.Normal("a") + pm.Normal("b") * x, observed=np.zeros(2, dtype=int))
-        more = {"bounds": {"x": (-2, 2), "logit(k)": (-4, 4)}, "neighbours": "add_remove", "missing": {}, "epsilon": 1}
-        return pmdp.release(logistic, data=data, ledger=ledger, **more)
-
+    with pm.Model() as logistic:
+        x = pm.Data("x", np.zeros(2))
+        pm.Bernoulli("k", logit_p=pm.Normal("a") + pm.Normal("b") * x, observed=np.zeros(2, dtype=int))
+    more = {"bounds": {"x": (-2, 2), "logit(k)": (-4, 4)}, "neighbours": "add_remove", "missing": {}}
+    (tmp_path / "files").mkdir()
+    in_files = dd.read_parquet(str(files_in(tmp_path / "files")))
+    assert said(in_files, logistic, **more) == said(FRAME, logistic, **more)
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=2, neighbours="add_remove", create=True)
-    released(ledger)
+    asked = more | {"data": data, "ledger": ledger, "epsilon": 1}
+    pmdp.release(logistic, **asked)
     monkeypatch.setattr(DaskTable, "results", lost_after_the_first)
     with pytest.raises(PrivateComputationError) as error:
-        released(ledger)
+        pmdp.release(logistic, **asked)
     assert (str(error.value), len(rounds), ledger.remaining().epsilon) == (FAILED, 2, 0)
 
 

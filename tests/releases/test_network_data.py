@@ -122,6 +122,20 @@ def test_draws_and_modes_cost_what_they_cost_of_records_in_the_model(tmp_path):
     assert pmdp.find_MAP(model=network(PLACEHOLDERS), data=sharp.assign(ill=0.0), **close)["share"] < 0.05
 
 
+@pytest.mark.parametrize("mechanism", ["laplace", "fourier", pmdp.PosteriorSample(1)], ids=["laplace", "fourier", "draws"])
+def test_a_table_with_another_number_of_rows_than_was_counted_is_not_released(tmp_path, monkeypatch, mechanism):
+    """It changed after the ledger was charged. Where the number is private nothing is said of it."""
+    read, path = source.Source.blocks, tmp_path / "records.parquet"
+    FRAME.to_parquet(path)
+    monkeypatch.setattr(source.Source, "blocks", lambda self: FRAME[1:].to_parquet(path) or read(self))
+    call = pmdp.sample if isinstance(mechanism, pmdp.PosteriorSample) else pmdp.release
+    asked = {"model": network(PLACEHOLDERS), "data": path, "epsilon": 2, "mechanism": mechanism, "missing": {}}
+    with pytest.raises(pmdp.PrivateComputationError):
+        call(**asked)
+    FRAME.to_parquet(path)
+    call(**asked, neighbours="add_remove")
+
+
 def test_what_is_not_drawn_of_tables_is_refused():
     with pm.Model() as counts:
         pm.Poisson("y", pm.Uniform("rate", 1, 2), observed=np.arange(2))
@@ -130,6 +144,9 @@ def test_what_is_not_drawn_of_tables_is_refused():
     draw = pmdp.PosteriorSample(1)
     assert "Bernoulli or Categorical" in refused(pmdp.sample, **of_counts, mechanism=draw)
     assert "networks are released, not drawn" in refused(pmdp.sample, **of_network, mechanism=draw, missing=["ill"])
+    by_chains = pmdp.PosteriorSample(1, method="mcmc")
+    assert "method and truncate are for other models" in refused(pmdp.sample, **of_network, mechanism=by_chains)
+    assert "one of 'ill', 'test', 'dead'" in refused(pmdp.sample, **of_network, mechanism=draw, missing=["nobody"])
     assert "ask records in the model" in refused(pmdp.sample, **of_network, mechanism=pmdp.Gibbs(sweeps=2))
     assert "no column called dead" in refused(pmdp.sample, **of_network | {"data": FRAME.drop(columns="dead")}, mechanism=draw)
     words = refused(pmdp.share_out, network(PLACEHOLDERS), parts=2, records=N, epsilon=1, mechanism="fourier")

@@ -89,3 +89,25 @@ def test_noise_is_added_to_what_every_round_reads(monkeypatch):
 def test_parts_that_are_seen_once_are_refused():
     words = refused(pmdp.share_out, model(PLACEHOLDERS), parts=2, records=N, epsilon=1, bounds=BOUNDS)
     assert "looks at the records several times" in words
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_a_table_that_has_other_rows_in_a_later_round_is_released_only_where_their_number_is_private(tmp_path, monkeypatch, neighbours):
+    """Of a number of records that is no longer theirs, sums would have another law. One more or fewer is known where it is public."""
+    passes, read, path = [], source.Source.blocks, tmp_path / "records.parquet"
+
+    def changed(self):
+        passes.append(None)
+        FRAME[: N - 1 if len(passes) == 4 else N].to_parquet(path)
+        return read(self)
+
+    FRAME.to_parquet(path)
+    release = lambda: pmdp.release(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, missing={}, data=path, neighbours=neighbours)  # noqa: E731
+    expected = release()
+    monkeypatch.setattr(source.Source, "blocks", changed)
+    if neighbours == "add_remove":
+        assert release()["ill"].statistics == expected["ill"].statistics
+    else:
+        with pytest.raises(pmdp.PrivateComputationError):
+            release()
+        assert len(passes) == 4

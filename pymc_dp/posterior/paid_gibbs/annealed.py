@@ -14,7 +14,7 @@ from math import expm1, inf, log
 import numpy as np
 from numpy.random import Generator
 
-from pymc_dp.posterior.paid_gibbs.blocks import alone, check_size, laid_out, reading_of
+from pymc_dp.posterior.paid_gibbs.blocks import check_size, kernel_and_blocks, reading_of, unknowns_without_children
 from pymc_dp.posterior.paid_gibbs.costs import draw_of, pure_of, rho_of, spent_so_far, statistics_of, update_of
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.paid_gibbs.sensitivity import log_likelihood_sensitivity
@@ -81,8 +81,8 @@ def by_annealing(task: Task) -> Prepared:
     """Chains that can be paid for."""
     request, reading = task.mechanism, reading_of(task)
     assert isinstance(request, Annealing)
-    kernel, blocks = laid_out(task, reading, absolute=True)
-    plan = planned_chains(task, kernel, blocks, joint=len(alone(reading)) < len(kernel.unknowns))
+    kernel, blocks = kernel_and_blocks(task, reading, absolute=True)
+    plan = planned_chains(task, kernel, blocks, joint=len(unknowns_without_children(reading)) < len(kernel.unknowns))
     price = plan.price
 
     def draw(receipt: Receipt) -> Drawn:
@@ -104,7 +104,7 @@ def by_annealing(task: Task) -> Prepared:
 
 
 def planned_chains(task: Task, kernel: Kernel, blocks: tuple[Block, ...], joint: bool) -> AnnealedChains:
-    """Annealed chains with their price: the least flattening at which all updates and weights cost no more than is asked for.
+    """Annealed chains with their price: the lowest temperature at which all updates and weights cost no more than is asked for.
 
     Of what is paid, ``share`` is for the weights, and what the path leaves over where it is not flattened.
 
@@ -152,7 +152,7 @@ def planned_chains(task: Task, kernel: Kernel, blocks: tuple[Block, ...], joint:
     if kernel.public.many * kernel.largest * RUNG > LARGEST_SUM / 8:
         raise Refusal("Log-likelihoods are so large that a weight does not fit 64-bit integers. Narrow the priors.")
     return AnnealedChains(
-        kernel, blocks, powers, scales, sensitivities, Price(scale, cost, tuple(draws) * request.chains), _beginnings(kernel, joint)
+        kernel, blocks, powers, scales, sensitivities, Price(scale, cost, tuple(draws) * request.chains), _prior_on_grid(kernel, joint)
     )
 
 
@@ -173,8 +173,8 @@ def _weight(task: Task, difference: int, path: Sequence[Draw]) -> Draw:
     return Draw(WEIGHT, Laplace.name, difference, difference**2, Laplace().calibrate(difference, 0, Cost(rest)), 1)
 
 
-def _beginnings(kernel: Kernel, joint: bool) -> tuple[tuple[tuple[int, ...], np.ndarray, np.ndarray], ...]:
-    """What exact draws of the prior are made from: each number by itself, or all together where they rest on each other."""
+def _prior_on_grid(kernel: Kernel, joint: bool) -> tuple[tuple[tuple[int, ...], np.ndarray, np.ndarray], ...]:
+    """The prior on the grid, to draw from exactly: places, values and log-densities, of each number by itself or of all together."""
     P, points = kernel.grids.shape
     if joint and points**P > MOST_JOINT:
         raise Refusal(
@@ -195,7 +195,7 @@ def _beginnings(kernel: Kernel, joint: bool) -> tuple[tuple[tuple[int, ...], np.
     return tuple(result)
 
 
-def start_of(plan: AnnealedChains, held: Held, rng: Generator) -> State:
+def prior_draw(plan: AnnealedChains, held: Held, rng: Generator) -> State:
     """An exact draw of the prior, on the grid. It rests on no record."""
     numbers = np.zeros(len(plan.kernel.grids))
     for places, values, weights in plan.first:
@@ -213,7 +213,7 @@ def annealed_chain(plan: AnnealedChains, request: Annealing, held: Held, receipt
     The integer that gets noise is the sum over rungs of the step of the power, in units of 1 / RUNG, times the log-likelihood before it.
     Whatever the path, one record moves every log-likelihood by ``sensitivity`` at most and the steps add up to RUNG.
     """
-    state, weight = start_of(plan, held, rng), 0
+    state, weight = prior_draw(plan, held, rng), 0
     for k, (before, power) in enumerate(pairwise(plan.powers)):
         weight += (power - before) * total(plan.kernel, state, held, plan.sensitivities)
         if power == RUNG:

@@ -42,7 +42,7 @@ def reading_of(task: Task) -> Reading:
     return Reading(*read, task.protection, latents)
 
 
-def alone(reading: Reading) -> frozenset[str]:
+def unknowns_without_children(reading: Reading) -> frozenset[str]:
     """Names of the unknowns on which the prior of no other variable rests, nor a Potential."""
     priors = {v: v.owner.inputs[0] for v in reading.spec.kept if isinstance(v.owner.op, ModelFreeRV | ModelPotential)}
     unknowns = {unknown.name: unknown.variable for unknown in reading.rows.unknowns}
@@ -51,8 +51,8 @@ def alone(reading: Reading) -> frozenset[str]:
     )
 
 
-def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kernel, tuple[Block, ...]]:
-    """What a chain is made of, and what it updates in one sweep, or a refusal; ``absolute`` as for ``kernel_of``."""
+def kernel_and_blocks(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kernel, tuple[Block, ...]]:
+    """The kernel of a chain, and the blocks that it updates in one sweep, or a refusal; ``absolute`` as for ``kernel_of``."""
     request, rows, public = task.mechanism, reading.rows, reading.public
     assert isinstance(request, Gibbs | Annealing)
     if task.neighbours != "replace":
@@ -70,7 +70,7 @@ def laid_out(task: Task, reading: Reading, absolute: bool = False) -> tuple[Kern
                 f"The entries of {unknown.name} depend on each other, so they have no grid of their own. Write numbers in its place; a"
                 " pm.Dirichlet may say how frequent the levels of latents are."
             )
-    blocks, rng = _with_steps(request.steps, kernel, rows, alone(reading)), fixed_generator()
+    blocks, rng = _with_steps(request.steps, kernel, rows, unknowns_without_children(reading)), fixed_generator()
     for block in [block for block in blocks if block.latent is not None] * TRIALS:
         check_prior(kernel, block, *made_up_states(kernel, block, rng))
     return kernel, blocks

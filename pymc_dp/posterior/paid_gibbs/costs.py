@@ -24,7 +24,7 @@ def update_of(block: Block, paid: Iterator[Draw], power: float = 1.0) -> Update:
 
 
 def price_of(task: Task, blocks: Sequence[Block]) -> Price:
-    """The least flattening at which all updates together cost no more than is asked for; or each, where that is what is asked for.
+    """The lowest temperature at which all updates together cost no more than is asked for; or each, where that is what is asked for.
 
     What is charged is the exact sum of what the updates cost.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import Generator
 
 from pymc_dp.posterior.paid_gibbs.accept import penalised, proposal
-from pymc_dp.posterior.paid_gibbs.blocks import check_size, laid_out, length_of, reading_of
+from pymc_dp.posterior.paid_gibbs.blocks import check_size, kernel_and_blocks, length_of, reading_of
 from pymc_dp.posterior.paid_gibbs.costs import price_of, spent_so_far, statistics_of, update_of
 from pymc_dp.posterior.paid_gibbs.kernel import Block, Held, Kernel, State
 from pymc_dp.posterior.paid_gibbs.updates import check_prior, held_of, rounds_of, sampled_in_rounds, scores_in_rounds, state_after
@@ -78,7 +78,7 @@ def planned_sweeps(task: Task, reading: Reading) -> Sweeps:
     """A schedule of updates, priced as a whole, or a refusal."""
     request = task.mechanism
     assert isinstance(request, Gibbs)
-    kernel, blocks = laid_out(task, reading)
+    kernel, blocks = kernel_and_blocks(task, reading)
     price = price_of(task, blocks)
     kernel = replace(kernel, temper=price.temperature)
     check_size(kernel)
