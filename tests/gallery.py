@@ -578,6 +578,26 @@ def hsgp_linearised(n=N, seed=0):
     return model, {"bounds": {"y": REALS}, "public": ["Xs", "y:0", "y:1", "y:2", "y:3"]}
 
 
+@entry("linear", tolerance=0.2)
+def hsgp_of_a_private_covariate(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        gp = pm.gp.HSGP(m=[3], L=[2.0], cov_func=pm.Exponential("eta", 1) ** 2 * pm.gp.cov.ExpQuad(1, ls=1.0))
+        phi, sqrt_psd = gp.prior_linearized(pm.Data("age", r.z)[:, None])
+        f = pm.Normal("a", 0, 5) + phi @ (pm.Normal("beta", 0, 1, shape=3) * sqrt_psd)
+        pm.Normal("y", f, pm.HalfNormal("sigma"), observed=r.x)
+    return model, {"bounds": {"y": REALS, "age": (-1, 1)}, "public": ["y:0", "y:1", "y:2", "y:3"]}
+
+
+@entry("linear", tolerance=0.2)
+def bumps_of_a_private_covariate(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        bumps = pt.exp(-2 * (pm.Data("age", r.z)[:, None] - np.linspace(-1, 1, 3)) ** 2)
+        pm.Normal("y", bumps @ pm.Normal("b", 0, 2, shape=3), pm.HalfNormal("sigma"), observed=r.x)
+    return model, {"bounds": {"y": REALS, "age": (-1, 1)}, "public": ["y:0"]}
+
+
 @entry("indexed")
 def hsgp_for_a_yes_or_no(n=N, seed=0):
     r = records(n, seed)

@@ -410,6 +410,16 @@ def robust_regression_on_a_dose(n=N, seed=0):
 
 
 @entry("table")
+def hsgp_of_a_dose(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        gp = pm.gp.HSGP(m=[4], L=[1.0], cov_func=pm.HalfNormal("size") ** 2 * pm.gp.cov.Matern52(1, ls=pm.InverseGamma("ls", 3, 1)))
+        gp._X_center = np.array([0.5])  # that of the doses, not of these records
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + gp.prior("f", X=dose_of(r)[:, None]), observed=r.y)
+    return model, {"bounds": {"dose": NARROW}, "public": ["y:0", "y:1", "y:2", "y:3"]}
+
+
+@entry("table")
 def ordered_logistic_on_a_dose(n=N, seed=0):
     r = records(n, seed)
     with pm.Model() as model:

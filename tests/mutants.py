@@ -1674,6 +1674,11 @@ MUTANTS = (
         "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
     ),
     Mutant(
+        "reshaping that mixes records is read", "models/structure.py", "_around(old, k) == around and not one_by_structure", "True and not one_by_structure",
+        "an axis of records is followed through reshaping only where entry by entry it is the same",
+        "test_axes.py::test_an_axis_that_is_kept_by_reshaping_holds_the_same_entries[0-False-3]",
+    ),
+    Mutant(
         "a straight line at every slope", "private_models/score_loops.py", "    if link == LOGIT:\n        _by_logit(off", "    if link == 9:\n        _by_logit(off",
         "steep slopes under strong noise are not taken for what a straight line makes of them",
         "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-1]",

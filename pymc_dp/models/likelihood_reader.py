@@ -9,7 +9,7 @@ from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV
 from pymc.model.fgraph import ModelFreeRV
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
@@ -25,7 +25,7 @@ from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
-from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes
+from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes, substitute
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
@@ -105,6 +105,8 @@ def _reduced(
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
     in_bins = _covariates_in_bins(arrays, observed, inputs, rowwise)
     linear, not_linear = (None, None) if observed.binned or in_bins else linear_mean(distribution, parameters, inputs)
+    if linear is None and not_linear:  # features may be functions of a public array, such as the knots of a spline
+        linear, _ = linear_mean(distribution, tuple(substitute(p, _public_constants(reduction.inputs)) for p in parameters), inputs)
     if family is None and linear is None and not rowwise:
         raise Unreduced(str(not_linear))
     unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
@@ -126,6 +128,12 @@ def _reduced(
     if not rowwise and not likelihood.aggregate:
         likelihood = replace(likelihood, predictor=public_predictor(likelihood))
     return likelihood, reduction.inputs
+
+
+def _public_constants(inputs: Sequence[Input]) -> dict[Variable, Variable]:
+    """Public arrays that all records share and that do not change, by their placeholders."""
+    shared = [data for data in inputs if data.axis is None and not data.private]
+    return {data.placeholder: data.expression for data in shared if all(isinstance(a, Constant) for a in arrays_above([data.expression]))}
 
 
 def _density(observed: Observed) -> Callable[..., Variable] | None:

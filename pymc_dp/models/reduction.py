@@ -22,10 +22,9 @@ from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.shape import SpecifyShape
+from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
-from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
-from pytensor.tensor.variable import TensorConstant
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.structure import (
@@ -44,7 +43,9 @@ from pymc_dp.models.structure import (
     one_by_structure,
     one_unknown_each,
     rebuilt,
+    row_axis_before,
     same_memory,
+    unpacked_triangle,
     without_casts,
 )
 
@@ -182,7 +183,7 @@ class Reduction:
                 result = self._whole(variable.owner.inputs[0])
             elif type(variable.owner.op) in (OpFromGraph, Einsum):
                 result = self._whole(inlined(variable.owner, variable))
-            elif (triangle := _triangle(variable.owner)) is not None:
+            elif (triangle := unpacked_triangle(variable.owner)) is not None:
                 table, packed = variable.owner.inputs[:2]
                 result = variable.owner.op(self._whole(table), self._whole(packed), *triangle)
             else:
@@ -250,6 +251,7 @@ class Reduction:
             (CAReduce, Softmax, LogSoftmax, LogSumExp): self._reduction,
             Join: self._join,
             Alloc: self._alloc,
+            Reshape: self._reshape,
             Dot: self._dot,
             Blockwise: self._blockwise,
         }
@@ -340,7 +342,18 @@ class Reduction:
         value_axis = axis - (variable.type.ndim - value.type.ndim)
         new = self._broadcast(value, value_axis)
         shape[axis] = new.shape[value_axis] if value_axis >= 0 else pt.constant(1, dtype="int64")
-        return rebuilt(node, variable, [new, *(self._whole(length) if k != axis else length for k, length in enumerate(shape))])
+        lengths = zip(shape, variable.type.shape, strict=True)  # a length that is fixed does not rest on the records, however it is written
+        return rebuilt(node, variable, [new, *(self._length(*pair) if k != axis else pair[0] for k, pair in enumerate(lengths))])
+
+    def _length(self, length: Variable, known: int | None) -> Variable:
+        return self._whole(length) if known is None else pt.constant(known, dtype="int64")
+
+    def _reshape(self, node: Apply, variable: Variable, axis: int) -> Variable:
+        source = row_axis_before(node, axis)
+        if source is None:
+            raise Unreduced(f"it passes the records through Reshape, which may mix them. {ONE_BY_ONE}")
+        rows = self._rows(node.inputs[0], source)
+        return pt.reshape(rows, [rows.shape[source] if k == axis else length for k, length in enumerate(variable.type.shape)])
 
     def _dot(self, node: Apply, variable: Variable, axis: int) -> Variable:
         left, right = node.inputs
@@ -372,25 +385,6 @@ class Reduction:
         if isinstance(node.op.core_op, Dot):
             return rebuilt(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
         raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}")
-
-
-def _triangle(node: Apply) -> tuple[Variable, ...] | None:
-    """Indices that unpack a triangular matrix, as PyMC writes them for an LKJ prior: made anew, so that none are taken over."""
-    if not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
-        return None
-    table, packed, *indices = node.inputs
-    while is_cast(packed) or (packed.owner is not None and isinstance(packed.owner.op, ModelDeterministic)):
-        packed = packed.owner.inputs[0]
-    if packed.owner is None or not isinstance(packed.owner.op, ModelFreeRV):
-        return None
-    if type(packed.owner.inputs[0].owner.op).__name__ != "_LKJCholeskyCovRV":  # of others, which triangle it is would be a guess
-        return None
-    side = table.type.shape[0]
-    if table.type.shape != (side, side) or side is None or any(not isinstance(index, TensorConstant) for index in indices):
-        return None
-    if any(index.type.shape != (side * (side + 1) // 2,) for index in indices):
-        return None
-    return tuple(pt.constant(index) for index in np.tril_indices(side))
 
 
 def _repeated(part: Variable, axis: int, length: Variable) -> Variable:

@@ -4,9 +4,11 @@ No value is ever looked at, and no spelling is matched.
 """
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed, ModelObservedRV, ModelVar
 from pymc.pytensorf import constant_fold
 from pytensor.compile.builders import SymbolicOp
@@ -14,6 +16,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
 from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Alloc
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
@@ -233,7 +236,48 @@ def one_by_structure(variable: Variable, axis: int) -> bool:
         return operation.new_order[axis] == "x" or one_by_structure(inputs[0], operation.new_order[axis])
     if isinstance(operation, ModelDeterministic) or is_cast(variable):
         return one_by_structure(inputs[0], axis)
+    if isinstance(operation, Alloc):
+        place = axis - (variable.type.ndim - inputs[0].type.ndim)
+        repeats = inputs[1 + axis]
+        return isinstance(repeats, Constant) and int(repeats.data) == 1 and place >= 0 and one_by_structure(inputs[0], place)
     return isinstance(operation, Elemwise) and all(one_by_structure(operand, axis) for operand in inputs)
+
+
+def row_axis_before(node: Apply, axis: int) -> int | None:
+    """Which axis of what is reshaped becomes this axis of the result, entry by entry; None where that is not sure.
+
+    It is the axis before and behind which there are as many entries as before and behind that of the result, by lengths that are fixed:
+    then, whatever its own length, entry i of one is entry i of the other. ``pt.tile`` along another axis is such a case.
+    """
+    [old, new] = node.inputs[0].type.shape, node.outputs[0].type.shape
+    around = _around(new, axis)
+    places = [k for k in range(len(old)) if old[k] == new[axis] and _around(old, k) == around and not one_by_structure(node.inputs[0], k)]
+    return places[0] if len(places) == 1 and around is not None else None
+
+
+def _around(shape: tuple[int | None, ...], axis: int) -> tuple[int, int] | None:
+    """How many entries lie before and behind an axis; None where that is not fixed."""
+    before, behind = shape[:axis], shape[axis + 1 :]
+    return None if None in before + behind else (prod(before), prod(behind))  # type: ignore[arg-type]
+
+
+def unpacked_triangle(node: Apply) -> tuple[Variable, ...] | None:
+    """Indices that unpack a triangular matrix, as PyMC writes them for an LKJ prior: made anew, so that none are taken over."""
+    if not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
+        return None
+    table, packed, *indices = node.inputs
+    while is_cast(packed) or (packed.owner is not None and isinstance(packed.owner.op, ModelDeterministic)):
+        packed = packed.owner.inputs[0]
+    if packed.owner is None or not isinstance(packed.owner.op, ModelFreeRV):
+        return None
+    if type(packed.owner.inputs[0].owner.op).__name__ != "_LKJCholeskyCovRV":  # of others, which triangle it is would be a guess
+        return None
+    side = table.type.shape[0]
+    if table.type.shape != (side, side) or side is None or any(not isinstance(index, TensorConstant) for index in indices):
+        return None
+    if any(index.type.shape != (side * (side + 1) // 2,) for index in indices):
+        return None
+    return tuple(pt.constant(index) for index in np.tril_indices(side))
 
 
 def untruncated(random: Variable) -> tuple[Variable, Variable, Variable]:

@@ -61,7 +61,8 @@ class CovariateFeatures:
             self.entries += [Entry(low, high, levels, covariate.whole) for low, high in zip(lower, upper, strict=True)]
         self._inputs, self._columns = inputs, likelihood.columns
         others = [placeholder for placeholder in likelihood.inputs if placeholder not in inputs]
-        self._others = [np.zeros([1 if k == g.axis else n or 1 for k, n in enumerate(g.variable.type.shape)]) for g in others]
+        empty = [np.zeros([1 if k == g.axis else n or 1 for k, n in enumerate(g.variable.type.shape)]) for g in others]
+        self._others = [(array, g.axis) for array, g in zip(empty, others, strict=True)]
         self._types = [placeholder.variable.type.dtype for placeholder in (*inputs, *others)]
         variables = [placeholder.variable for placeholder in (*inputs, *others)]
         with pytensor.config.change_flags(numba__cache=False):
@@ -75,7 +76,7 @@ class CovariateFeatures:
             many = int(np.prod(shape))
             arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, placeholder.axis or 0))
             start += many
-        others = [np.repeat(array, N, axis=0) if array.ndim else array for array in self._others]
+        others = [array if axis is None else np.repeat(array, N, axis=axis) for array, axis in self._others]
         with np.errstate(all="ignore"):
             typed = [array.astype(dtype) for array, dtype in zip([*arrays, *others], self._types, strict=True)]
             features = [np.broadcast_to(np.asarray(array, dtype=float), (N, *self._columns)) for array in self._function(*typed)]

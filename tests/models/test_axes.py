@@ -9,6 +9,7 @@ from checks import mostly_slow
 from test_leaks import neighbours_look_alike, observe
 
 import pymc_dp as pmdp
+from pymc_dp.models.structure import row_axis_before
 
 PEOPLE, ITEMS = 6, 8
 pytestmark = [pytest.mark.filterwarnings("ignore")]
@@ -289,3 +290,45 @@ def test_no_record_looks_like_one(how):
     told, kinds, seam = seen(0)
     for n in (1, 2, 3):
         assert seen(n, seam.exact)[:2] == (told, kinds)
+
+
+# ---------- reshaping
+R = None
+"""The number of records, in the shapes below."""
+RESHAPED = [(R, 12), (12, R), (2, R, 6), (4, R, 3), (R, 2, 6), (6, (2, R)), ((6, R), 2), ((2, R), 3, 2)]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("place", range(5))
+def test_an_axis_that_is_kept_by_reshaping_holds_the_same_entries(rows, known, place):
+    """Whichever axis is said to become another one: entry i of both is made of the same numbers, for every number of records."""
+    old = [1, 2, 3, 2]
+    old.insert(place, R)
+    source = pt.tensor(shape=[rows if length is R and known else length for length in old])
+    values = np.arange(12 * rows).reshape([rows if length is R else length for length in old])
+    kept = set()
+    for new in RESHAPED:
+        length = rows if known else source.shape[place]
+        reshaped = source.reshape([length if part is R else part[0] * length if isinstance(part, tuple) else part for part in new])
+        result = values.reshape([rows if part is R else part[0] * rows if isinstance(part, tuple) else part for part in new])
+        for axis in range(len(new)):
+            before = row_axis_before(reshaped.owner, axis)
+            if before is not None:
+                kept.add((new, axis))
+                assert values.shape[before] == result.shape[axis]
+                for i in range(result.shape[axis]):
+                    assert set(values.take(i, before).ravel()) == set(result.take(i, axis).ravel())
+    one_of_records = {(new, new.index(R)) for new in RESHAPED if R in new and np.prod(new[: new.index(R)]) == np.prod([*old[:place], 1])}
+    assert kept >= one_of_records or rows == 1
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_records_that_reshaping_mixes_are_refused(named):
+    """Of six records of two numbers, row by row: the first numbers of all, and then the second."""
+    with pm.Model() as model:
+        x = np.linspace(-1, 1, 12).reshape(6, 2)
+        x = pm.Data("x", x) if named else pt.constant(x, name="x")
+        pm.Normal("y", x.T.reshape((6, 2)).sum(axis=1) * pm.Normal("b"), 1, observed=np.zeros(6))
+    with pytest.raises(pmdp.Refusal, match="Reshape, which may mix them"):
+        pmdp.release(model, epsilon=1.0, bounds={"x" if named else "y:0": (-1, 1), "y": (-1, 1)}, missing={})
