@@ -19,13 +19,8 @@ from pymc_dp.posterior.tables import network_group
 from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.calls import explained
-<<<<<<< HEAD
-from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
-=======
 from pymc_dp.privacy.guard import PACKAGE, boundary
-from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, paid
->>>>>>> cover
+from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.diagnosed import ClampedWarning
