@@ -211,7 +211,7 @@ def test_a_likelihood_whose_noise_is_not_known_is_refused_before_it_is_paid_for(
     with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
         pmdp.rewrite(model, released)
     assert pmdp.rewrite(model, released, noise_aware=False).privacy is released
-    monkeypatch.setattr("pymc_dp.releases.from_records.paid", lambda *_, **__: pytest.fail("it was paid for"))
+    monkeypatch.setattr("pymc_dp.releases.from_records.receipt_for", lambda *_, **__: pytest.fail("it was paid for"))
     with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
         pmdp.sample(model=model, epsilon=1.0, **arguments)
 
