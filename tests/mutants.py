@@ -1674,6 +1674,10 @@ MUTANTS = (
         "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
     ),
     Mutant(
+        "a number of records as a fixed length", "models/reduction.py", "return self._sized or all(set(array.type.shape) <= {None} for array in private)", "return True",
+        "a private number of records is in no length of what is published", "test_axes.py::test_a_private_number_of_records_is_in_no_length[reshape]",
+    ),
+    Mutant(
         "reshaping that mixes records is read", "models/structure.py", "_around(old, k) == around and not one_by_structure", "True and not one_by_structure",
         "an axis of records is followed through reshaping only where entry by entry it is the same",
         "test_axes.py::test_an_axis_that_is_kept_by_reshaping_holds_the_same_entries[0-False-3]",

@@ -342,15 +342,21 @@ class Reduction:
         value_axis = axis - (variable.type.ndim - value.type.ndim)
         new = self._broadcast(value, value_axis)
         shape[axis] = new.shape[value_axis] if value_axis >= 0 else pt.constant(1, dtype="int64")
-        lengths = zip(shape, variable.type.shape, strict=True)  # a length that is fixed does not rest on the records, however it is written
+        lengths = zip(shape, variable.type.shape, strict=True)
         return rebuilt(node, variable, [new, *(self._length(*pair) if k != axis else pair[0] for k, pair in enumerate(lengths))])
 
     def _length(self, length: Variable, known: int | None) -> Variable:
-        return self._whole(length) if known is None else pt.constant(known, dtype="int64")
+        """A length beside that of the records: the number itself where it is fixed, and not by how many records there are."""
+        return pt.constant(known, dtype="int64") if known is not None and self._tells_no_number([length]) else self._whole(length)
+
+    def _tells_no_number(self, lengths: list[Variable]) -> bool:
+        """Whether lengths do not tell a private number of records: no private array above them has a length in its type."""
+        private = [array for array in arrays_above(lengths) if array not in self._public]
+        return self._sized or all(set(array.type.shape) <= {None} for array in private)
 
     def _reshape(self, node: Apply, variable: Variable, axis: int) -> Variable:
         source = row_axis_before(node, axis)
-        if source is None:
+        if source is None or not self._tells_no_number([node.inputs[1]]):
             raise Unreduced(f"it passes the records through Reshape, which may mix them. {ONE_BY_ONE}")
         rows = self._rows(node.inputs[0], source)
         return pt.reshape(rows, [rows.shape[source] if k == axis else length for k, length in enumerate(variable.type.shape)])

@@ -16,7 +16,6 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.basic import Alloc
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
@@ -236,10 +235,6 @@ def one_by_structure(variable: Variable, axis: int) -> bool:
         return operation.new_order[axis] == "x" or one_by_structure(inputs[0], operation.new_order[axis])
     if isinstance(operation, ModelDeterministic) or is_cast(variable):
         return one_by_structure(inputs[0], axis)
-    if isinstance(operation, Alloc):
-        place = axis - (variable.type.ndim - inputs[0].type.ndim)
-        repeats = inputs[1 + axis]
-        return isinstance(repeats, Constant) and int(repeats.data) == 1 and place >= 0 and one_by_structure(inputs[0], place)
     return isinstance(operation, Elemwise) and all(one_by_structure(operand, axis) for operand in inputs)
 
 

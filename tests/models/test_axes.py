@@ -332,3 +332,15 @@ def test_records_that_reshaping_mixes_are_refused(named):
         pm.Normal("y", x.T.reshape((6, 2)).sum(axis=1) * pm.Normal("b"), 1, observed=np.zeros(6))
     with pytest.raises(pmdp.Refusal, match="Reshape, which may mix them"):
         pmdp.release(model, epsilon=1.0, bounds={"x" if named else "y:0": (-1, 1), "y": (-1, 1)}, missing={})
+
+
+@pytest.mark.parametrize("form", ["alloc", "reshape"])
+def test_a_private_number_of_records_is_in_no_length(form):
+    """A mean that is multiplied by how many records there are, by repeating each of them so often: with add_remove it is refused."""
+    for people in (6, 7):
+        with pm.Model() as model:
+            x = pt.constant(np.linspace(-1, 1, people), name="x")
+            repeated = pt.alloc(x[:, None], x.shape[0], x.shape[0]) if form == "alloc" else pt.tile(x[:, None], (1, x.shape[0]))
+            pm.Normal("y", pm.Normal("b") * repeated.sum(axis=1), 1, observed=np.zeros(people))
+        with pytest.raises(pmdp.Refusal, match="y cannot be released"):
+            pmdp.release(model, epsilon=1.0, bounds={"y:0": (-1, 1), "y": (-1, 1)}, neighbours="add_remove", missing={})
