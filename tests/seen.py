@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 
 import pymc_dp as pmdp
 from pymc_dp.plans.protection import protection_of
+from pymc_dp.posterior import grid
 from pymc_dp.posterior.paid_gibbs import annealed, sweeps
 from pymc_dp.privacy import mechanisms
 from pymc_dp.private_models.settings import check_settings
@@ -100,6 +101,7 @@ def look(program: Program, model, base=None, *, scan=False) -> Seen:
     seen, choices = Seen(), Choices()
     with watched(0, base.answers if base else ()) as (seam, output, caught), pytest.MonkeyPatch.context() as patch:
         patch.setattr(mechanisms, "_opendp_choice", choices)
+        patch.setattr(grid, "_spread", lambda drawn, *_: drawn)  # behind the seam, and random
         for room in (sweeps, annealed):
             patch.setattr(room, "generator", lambda draws, receipt: np.random.default_rng(5))
         unit = {} if program.unit == '"row"' else {"unit": eval(program.unit, {"pmdp": pmdp})}

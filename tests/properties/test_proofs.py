@@ -436,8 +436,8 @@ def test_networks_questions_and_draws_that_are_less_by_1_are_refused(monkeypatch
 
 @pytest.mark.parametrize(("epsilon", "edges"), proofs.EDGES)
 def test_a_truth_that_is_told_a_little_more_often_is_refused(epsilon, edges, monkeypatch):
-    before = proofs.truth_of
-    monkeypatch.setattr(proofs, "truth_of", lambda *given: before(*given) + 16 * np.spacing(before(*given)))
+    before = proofs.truth_probability
+    monkeypatch.setattr(proofs, "truth_probability", lambda *given: before(*given) + 16 * np.spacing(before(*given)))
     assert refused(proofs.of_answers(epsilon, edges))
 
 
