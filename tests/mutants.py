@@ -2824,7 +2824,7 @@ MUTANTS = (
     Mutant(
         "all rows of a person at the price of one",
         "families/family.py",
-        "Sensitivity(self.difference * rows, self.square * rows**2, self.norm, why)",
+        "Sensitivity(self.difference * rows, self.square * rows**2, self.largest, why)",
         "Sensitivity(self.difference, self.square, self.norm, why)",
         "no person moves more than is paid for",
         "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-replace]",
@@ -2832,7 +2832,7 @@ MUTANTS = (
     Mutant(
         "rows of a person as if they were apart in L2",
         "families/family.py",
-        "self.square * rows**2, self.norm, why)",
+        "self.square * rows**2, self.largest, why)",
         "self.square * rows, self.norm, why)",
         "all rows of a person may move one sum",
         "test_persons.py::test_no_person_moves_more_than_is_paid_for[coins-add_remove]",

@@ -300,7 +300,7 @@ def farthest_squared(points: np.ndarray) -> int:
 
 
 def of_one_value(family: Family, domain: Domain) -> tuple[Verdict, ...]:
-    """L1, squared L2 and norm of the statistics of one value: ``Sensitivity``."""
+    """L1, squared L2 and the largest entry of the statistics of one value: ``Sensitivity``."""
     sensitivity = family.sensitivity(domain)
     _, points = holding(family, domain)
     found = tried(family, domain)
@@ -308,7 +308,7 @@ def of_one_value(family: Family, domain: Domain) -> tuple[Verdict, ...]:
     return (
         Verdict("L1", sensitivity.difference, largest_L1(points) if points.shape[1] <= 12 else largest_of_pairs(points)[0], L1),
         Verdict("squared L2", sensitivity.square, farthest_squared(points), squared),
-        Verdict("norm", sensitivity.norm, max_norm(points), max_norm(found)),
+        Verdict("one entry", sensitivity.largest, int(np.abs(points).max()), int(np.abs(found).max())),
     )
 
 
@@ -930,7 +930,7 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
     Entries are rounded by half a unit, and floating point is off by less: two records are further apart by at most one in every entry,
     (d + 1)² is d² + 2 d + 1, and one record alone likewise.
     """
-    many, (one, square_of_one) = case.released, case.largest
+    many, (one, square_of_one) = case.released, case.most_added
     in_place, alone = case.sensitivity(False), _alone(case)
     bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (_apart(case), alone)]
     found = _tried(case)
@@ -1244,7 +1244,7 @@ SENSITIVITIES = (
         ARGUED, "test_residuals.py::test_no_two_records_are_further_apart",
     ),
     Proved(
-        ("families/scores.py:Scores.sensitivity", "families/scores.py:Scores.largest", "families/second_moments.py:Regression.sensitivity"),
+        ("families/scores.py:Scores.sensitivity", "families/scores.py:Scores.most_added", "families/second_moments.py:Regression.sensitivity"),
         "scores and their information, where a response has a link",
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),

@@ -74,15 +74,15 @@ class Sensitivity:
         Largest L1 distance between the statistics of two values: the cost of a change in place.
     square : int
         Largest squared L2 distance between them.
-    norm : int
-        Largest L1 norm of the statistics of one value.
+    largest : int
+        Largest size of any one of the statistics of one value: a sum over n values is at most n times it.
     why : str
         The argument in one line, for people.
     """
 
     difference: int
     square: int
-    norm: int
+    largest: int
     why: str
 
     def of_rows(self, rows: int) -> "Sensitivity":
@@ -93,7 +93,7 @@ class Sensitivity:
         if rows == 1:
             return self
         why = f"{self.why}, in each of {rows} rows"
-        return Sensitivity(self.difference * rows, self.square * rows**2, self.norm, why)
+        return Sensitivity(self.difference * rows, self.square * rows**2, self.largest, why)
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class Summed(Family):
         return (np.rint(values).astype(np.int64),)
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
-        """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and one has norm at most upper."""
+        """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and none is above upper."""
         lower, upper = int(domain.lower), int(domain.upper)
         return Sensitivity(upper - lower, (upper - lower) ** 2, upper, f"a clamped {self.UNIT} moves by at most {upper} - {lower}")
 
@@ -318,7 +318,7 @@ class Scaled(Family):
         K = len(self.ranges(domain))
         names = ", ".join(name for name, *_ in self.ranges(domain))
         why = f"{names}, scaled to [-1, 1]: moves by at most 2" + (" each, together, from one bound to the other" if K > 1 else "")
-        return Sensitivity(2 * K * POINTS, 4 * K * POINTS**2, K * POINTS, why)
+        return Sensitivity(2 * K * POINTS, 4 * K * POINTS**2, POINTS, why)
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """For every u the pair (1 - u, 1 + u), which adds up to 2; at either bound one of a pair is 2 and the other 0."""

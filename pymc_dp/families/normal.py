@@ -77,12 +77,12 @@ class Normal(Family):
 
         For a > b in [-1, 1] the distance is (a - b) + abs(a^2 - b^2) = (a - b)(1 + abs(a + b)). With a + b = s >= 0, a <= 1 gives
         a - b <= 2 - s, and (2 - s)(1 + s) is largest at s = 1/2: 9/4, attained by 1 and -1/2. On the grid both are points, so the
-        bound is exact: 9/4 POINTS**2 lattice units. The norm is abs(u) + u^2 <= 2.
+        bound is exact: 9/4 POINTS**2 lattice units.
         """
         if _sigma_known(domain):
             return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, "u moves by at most 2, from one bound to the other")
         return Sensitivity(
-            9 * POINTS**2 // 4, 4 * POINTS**4, 2 * POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2"
+            9 * POINTS**2 // 4, 4 * POINTS**4, POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2"
         )
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:

@@ -141,7 +141,7 @@ def sensitivity_of(regression: Regression) -> Sensitivity:
     F, p = len(regression.names), weight_of_products(len(regression.names))
     assert fits(regression)
     why = f"products of {F} features with a residual on [-1, 1], times {p}, and its square on [0, 9/4], together: {2 * p * F + 1.25}"
-    return Sensitivity((8 * p * F + 5) * POINTS**2, (64 * p**2 * F + 25) * POINTS**4, (4 * p * F + 9) * POINTS**2, why)
+    return Sensitivity((8 * p * F + 5) * POINTS**2, (64 * p**2 * F + 25) * POINTS**4, max(4 * p, 9) * POINTS**2, why)
 
 
 def fits(regression: Regression) -> bool:

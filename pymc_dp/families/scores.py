@@ -102,7 +102,7 @@ class Scores:
         return np.array([[2 * PARTS * (k + 1), (k + 1) * (2 * PARTS - k - 1), k * (2 * PARTS - k)] for k in ends], dtype=np.int64)
 
     @property
-    def largest(self) -> tuple[int, int]:
+    def most_added(self) -> tuple[int, int]:
         """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units of 1/POINTS² and their squares.
 
         With features at most 1 in size F scores are at most q, and F (F + 1) / 2 weights at most w. Each is rounded, by half a unit; what
@@ -127,7 +127,7 @@ class Scores:
         Two roundings, and what floating point does before, change an entry by less than two units, and (d + 2)² is d² + 4 d + 4.
         """
         F, many = self.features, self.released
-        norm, norm_square = self.largest
+        norm, norm_square = self.most_added
         difference, square = (self._apart(power) * (POINTS**2 // UNIT) ** power for power in (1, 2))
         why = f"{F} scores and {many - F} weights, which are small where scores are large, together: {difference / POINTS**2:.4g}"
         L1 = difference + 2 * many

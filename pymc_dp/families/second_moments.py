@@ -122,13 +122,13 @@ class Regression:
         return tuple(response if i < len(self.names) <= j else every for i, j in self.entries)
 
     @property
-    def largest(self) -> tuple[int, int]:
+    def most_added(self) -> tuple[int, int]:
         """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units and their squares.
 
         Entries are at most 1 in size, times what they are multiplied by; those of scores less, together.
         """
         if self.link:
-            return self.scores.largest
+            return self.scores.most_added
         weights = self._whole_weights
         return sum(weights) * POINTS**2, sum(weight**2 for weight in weights) * POINTS**4
 
@@ -254,9 +254,8 @@ class Regression:
         if self.counted:
             return self._counted_reach(difference, distance, 2 if moves else 1)
         why = f"second moments of {m + q} private columns on [-1, 1], together: {difference / POINTS**2:.4g}"
-        of_features, of_responses = c * m + Fraction(m * (m + 1), 2), Fraction(q * (q + 1), 2)
-        norm = ceil((every * (of_features + of_responses) + response * (c + m) * q) * POINTS**2)
-        return Sensitivity(difference, distance, norm, f"{why}, less than the sum of their ranges{self.said_of_multipliers()}")
+        largest = ceil(response * max(c, Fraction(1)) * POINTS**2)  # no public feature is above the sum c of their sizes
+        return Sensitivity(difference, distance, largest, f"{why}, less than the sum of their ranges{self.said_of_multipliers()}")
 
     def _counted_reach(self, in_place: int, in_place_square: int, cells: int) -> Sensitivity:
         """Every entry is at most 1 in size before it is multiplied, and all are 1 for a record of ones: so much in the cell that it leaves,
@@ -265,9 +264,9 @@ class Regression:
         A record that stays in its cell moves by as much as one that is not counted, its count being the same; in L2 that may be further,
         because entries change their signs.
         """
-        norm, norm_square = self.largest
+        norm, norm_square = self.most_added
         why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record{self.said_of_multipliers()}"
-        return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), norm, why)
+        return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), max(self._whole_weights) * POINTS**2, why)
 
     def said_of_multipliers(self) -> str:
         """What second moments are multiplied by, in words; an empty text where nothing is multiplied."""

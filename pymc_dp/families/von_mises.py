@@ -38,7 +38,7 @@ class VonMises(Scaled):
         """
         difference = isqrt(8 * POINTS**2) + 3
         square = 4 * POINTS**2 + isqrt(32 * POINTS**2) + 1 + 2
-        return Sensitivity(difference, square, isqrt(2 * POINTS**2) + 2, "opposite points of a circle: 2 sqrt(2) apart in L1, and 2 in L2")
+        return Sensitivity(difference, square, POINTS, "opposite points of a circle: 2 sqrt(2) apart in L1, and 2 in L2")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """(1 - cos, 1 + cos, 1 - sin, 1 + sin), whose squares add up to 4 + 2 (cos² + sin²) = 6, and rounding."""

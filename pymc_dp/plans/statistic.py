@@ -159,7 +159,7 @@ def sensitivity_of_sums(statistics: Regression | Scores, likelihood: Likelihood,
     """How far one record can move sums of these statistics, in all its columns: in its cell, to another, or as one more or less."""
     sensitivity = statistics.sensitivity(moves=bool(grid.inputs))
     if moves == "free":  # one record comes or goes
-        difference, square = statistics.largest
+        difference, square = statistics.most_added
         sensitivity = replace(sensitivity, difference=difference, square=square)
     return over_columns(sensitivity, likelihood.columns)
 
@@ -168,7 +168,7 @@ def over_columns(sensitivity: Sensitivity, columns: Sequence[int]) -> Sensitivit
     """The sensitivity of a record with several columns: L1 distances add up, and so do squared L2 distances."""
     many = prod(columns)
     why = sensitivity.why if many == 1 else f"{sensitivity.why}, in each of {many} columns"
-    return Sensitivity(sensitivity.difference * many, sensitivity.square * many, sensitivity.norm, why)
+    return Sensitivity(sensitivity.difference * many, sensitivity.square * many, sensitivity.largest, why)
 
 
 def structure_of(likelihood: Likelihood, linear: bool) -> str:

@@ -97,7 +97,7 @@ class PublicCells:
             return self
         n = int(self.cells.n.sum())
         worth = worth_it(planned.regression, n, cost.epsilon)
-        return replace(self, residuals=True) if worth and n * sensitivity_of(planned.regression).norm < LARGEST_SUM else self
+        return replace(self, residuals=True) if worth and n * sensitivity_of(planned.regression).largest < LARGEST_SUM else self
 
     def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""

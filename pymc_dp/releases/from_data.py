@@ -113,7 +113,7 @@ def with_records_of(cells: PublicCells, source: Source) -> PublicCells:
     planned = cells.planned
     if cells.projection is not None or len(cells.cells.n) != 1:
         raise Refusal(f"The likelihood of {cells.name} is not offered with data=. {INSTEAD}")
-    if MOST_ROWS * max(1, *(sensitivity.norm for sensitivity, _ in cells.rounds)) >= LARGEST_SUM:
+    if MOST_ROWS * max(1, *(sensitivity.largest for sensitivity, _ in cells.rounds)) >= LARGEST_SUM:
         raise Refusal("The bounds exceed 64-bit integers. Narrow the bounds.")
     if planned.sizes == "free":
         return cells

@@ -68,7 +68,7 @@ class Pooling:
         like = replace(regression, public_norm=1 + ratio, public_square=1 + ratio**2)
         in_one_cell = sensitivity_of_sums(like, statistic.likelihood, statistic.sizes, statistic.grid)
         why = f"{in_one_cell.why}; sums over all cells times {self.whole}, sums by cell times {self.cell}"
-        return Sensitivity(in_one_cell.difference * self.whole, in_one_cell.square * self.whole**2, in_one_cell.norm * self.whole, why)
+        return Sensitivity(in_one_cell.difference * self.whole, in_one_cell.square * self.whole**2, in_one_cell.largest * self.whole, why)
 
     def totals(self, by_cell: np.ndarray) -> np.ndarray:
         """The integers (1, G first + K) that are released, from exact sums (G, K): ``pooling_of`` keeps them from overflowing."""
@@ -117,7 +117,7 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
     for whole, cell in MULTIPLIERS:
         pooling = Pooling(whole, cell, first)
         reach = pooling.reach(planned)
-        if int(n.sum()) * max(reach.norm, 1) * max(whole, cell) >= LARGEST_SUM:
+        if int(n.sum()) * max(reach.largest, 1) * max(whole, cell) >= LARGEST_SUM:
             return None
         moved = reach.difference * planned.lattice
         ratios = np.array([_deviations(moved / e, n, cell, whole, 1 / whole) for e in EPSILONS]) / by_cell

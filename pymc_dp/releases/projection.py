@@ -55,7 +55,7 @@ class Projection:
         largest, square = int(of_columns.sum(axis=1).max()), int((of_columns**2).sum(axis=1).max())
         why = f"{of_value.why}, times features that add up to at most {largest / self.points:.4g} for one record"
         sensitivity = Sensitivity(
-            of_value.difference * largest, of_value.square * square, of_value.norm * int(of_columns.max(initial=0)), why
+            of_value.difference * largest, of_value.square * square, of_value.largest * int(of_columns.max(initial=0)), why
         )
         names = (f"{name} · {feature}" if feature != "1" else name for feature, name in product(self.names, statistic.statistics))
         return replace(statistic, statistics=tuple(names), of_row=sensitivity)
@@ -90,7 +90,7 @@ def projection_of(planned: PlannedStatistic, inputs: Sequence[np.ndarray], n: np
     whole = np.concatenate([block for _, block in blocks], axis=-1)
     kept = _independent(whole)
     features = whole[..., kept]
-    size = int(n.sum()) * family.sensitivity(planned.domain).norm
+    size = int(n.sum()) * family.sensitivity(planned.domain).largest
     points = POINTS
     while size * points >= LARGEST_SUM and points >= LEAST_POINTS:
         points //= 2

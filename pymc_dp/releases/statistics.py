@@ -102,7 +102,7 @@ def check_overflow(planned: PlannedStatistic, records: int) -> None:
     Where the number of records is private it may not decide anything: sums are then clamped to the integers instead, which moves
     no two of them further apart.
     """
-    if planned.sizes != "free" and records * max(planned.sensitivity.norm, 1) >= LARGEST_SUM:
+    if planned.sizes != "free" and records * max(planned.sensitivity.largest, 1) >= LARGEST_SUM:
         raise Refusal("The bounds and the number of records together exceed 64-bit integers. Narrow the bounds.")
 
 

@@ -90,14 +90,14 @@ def _of_family(
         ]
         sizes = [table.sum(axis=1).astype(object) for table in tables]
     else:
-        norm, sums = family.sensitivity(domain).norm, [[np.zeros(G, dtype=object) for _ in family.statistics(domain)] for _ in kept]
+        largest, sums = family.sensitivity(domain).largest, [[np.zeros(G, dtype=object) for _ in family.statistics(domain)] for _ in kept]
         as_they_are = family.completes(domain) and values.dtype != object
         for start in range(0, len(values), IN_CACHE):
             part = slice(start, start + IN_CACHE)
             numbers = values[part].astype(np.float64, copy=False) if as_they_are else complete(values[part], domain)
             for k, statistic in enumerate(family.doubles(numbers, domain)):
                 for c, (rows, column) in enumerate(zip(kept, statistic.reshape(len(statistic), many).T, strict=True)):
-                    sums[c][k] = sums[c][k] + _kept_totals(column, codes[part], G, norm, None if rows is None else rows[part])
+                    sums[c][k] = sums[c][k] + _kept_totals(column, codes[part], G, largest, None if rows is None else rows[part])
         sizes = (
             []
             if planned.sizes == "public"
@@ -142,9 +142,9 @@ def _counted(level: np.ndarray, first: int, levels: int, codes: np.ndarray, cell
     return counts(joint if kept is None else joint[kept], cells * levels).reshape(cells, levels)
 
 
-def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, norm: int, kept: np.ndarray | None) -> np.ndarray:
+def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, largest: int, kept: np.ndarray | None) -> np.ndarray:
     """Per cell, of what records bring to a column: those that are left out there bring nothing."""
-    return totals(codes, statistic if kept is None else statistic * kept, cells, norm)
+    return totals(codes, statistic if kept is None else statistic * kept, cells, largest)
 
 
 def _moments(
@@ -177,13 +177,13 @@ def _scores(
     kept: Sequence[np.ndarray | None],
 ) -> list[list[np.ndarray]]:  # fmt: skip
     """For every column the sums (K, cells) of scores and their information at the anchors (N, columns, F) of records' cells."""
-    regression, [responses], norm = planned.regression, _responses(values, planned), planned.sensitivity.norm
+    regression, [responses], largest = planned.regression, _responses(values, planned), planned.sensitivity.largest
     assert regression is not None
     sums = []
     for c, rows in enumerate(kept):
         columns = regression.on_grid([of[:, c] for of in features], [responses[:, c]]).T.astype(np.int64)
         statistics = regression.scored(columns, responses[:, c], anchors[:, c])
-        sums.append([_kept_totals(statistic, codes, G, norm, rows) for statistic in statistics])
+        sums.append([_kept_totals(statistic, codes, G, largest, rows) for statistic in statistics])
     return sums
 
 

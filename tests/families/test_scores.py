@@ -102,7 +102,7 @@ def test_any_anchor_gives_numbers_within_the_norm(of):
     for size in (0.0, 1.0, 30.0, 1e3, 1e300):
         anchor = np.broadcast_to(size * np.array([1.0, -1.0, 0.5]), columns.shape)
         entries = np.array(list(record_scores(of, columns, y, anchor))).astype(object)
-        norm, square = of.largest
+        norm, square = of.most_added
         assert np.abs(entries).sum(axis=0).max() <= norm
         assert (entries**2).sum(axis=0).max() <= square
 

@@ -132,6 +132,7 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
         F = len(regression.names)
         entries = np.stack(list(regression.exact(regression.scaled(rows[:, :F], rows[:, F:]))), axis=-1)
         norm = np.abs(entries).sum(-1).max()
+        assert np.abs(entries).max() == sensitivity.largest
         assert 0.99 * sensitivity.difference <= 2 * norm <= sensitivity.difference
         turned = rows * np.where(np.arange(size) < F, 1.0, -1.0)  # in its cell: signs of products change
         square = max(2 * (entries.astype(float) ** 2).sum(-1).max(), moved(regression, rows, turned)[1].max())
@@ -144,6 +145,8 @@ def test_second_moments_move_by_no_more_than_is_paid_for(case):
     L1, L2 = moved(regression, first, second)
     assert L1.max() <= sensitivity.difference
     assert L2.max() <= sensitivity.square
+    entries = np.stack(list(regression.exact(regression.scaled(first[:, : 1 + m + p], first[:, 1 + m + p :]))), axis=-1)
+    assert 0.99 * sensitivity.largest / (1 + p) <= np.abs(entries).max() <= sensitivity.largest
     best = []
     for kind in range(2):
         top = np.argsort((L1, L2)[kind])[-40:]

@@ -376,10 +376,10 @@ def refused(verdicts):
 ONE_OF_EACH = list({family.DISTRIBUTION: (family, domain) for family, domain in reversed(EXAMPLES)}.values())
 
 
-@pytest.mark.parametrize("field", ["difference", "square", "norm"])
+@pytest.mark.parametrize("field", ["difference", "square", "largest"])
 def test_a_reach_that_is_less_by_1_is_refused(field, monkeypatch):
     for family, domain in ONE_OF_EACH:
-        rounding = {"difference": 3, "square": 200, "norm": 2}[field] if family.DISTRIBUTION == "VonMises" else 1
+        rounding = {"difference": 3, "square": 200, "largest": 1}[field] if family.DISTRIBUTION == "VonMises" else 1
         with monkeypatch.context() as patch:
             lowered(patch, type(family), "sensitivity", **{field: rounding})
             assert refused(proofs.of_one_value(family, domain)), family.DISTRIBUTION

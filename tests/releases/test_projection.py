@@ -276,7 +276,7 @@ def test_the_largest_sums_are_within_what_is_kept_from_overflowing():
     """All records with the largest value, and features of one sign."""
     model = made(dispersion, np.full(N, 6))
     cells, paths = opened(model, {"y": (0, 6)})
-    assert np.abs(_totals(cells, paths)).max() <= N * cells.planned.sensitivity.norm
+    assert np.abs(_totals(cells, paths)).max() <= N * cells.planned.sensitivity.largest
 
 
 def test_gaussian_noise_is_calibrated_to_the_squared_distance():
