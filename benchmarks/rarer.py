@@ -146,7 +146,6 @@ DRAWS: dict[str, tuple[Case, PosteriorRequest]] = {
     "draws_tails": (Case(simple(tails, bounds=WIDE)), EXACT),
     "draws_line_coarse": (Case(line, lambda rng, N: {"x": rng.uniform(0, 1, N)}), pmdp.PosteriorSample(RANKED, points=31)),
     "draws_tables": (Case(rates), EXACT),
-    "draws_tables_flattened": (Case(rates), pmdp.PosteriorSample(RANKED, smallest=0.01)),
     "gibbs_kinds": (Case(kinds), pmdp.Gibbs(sweeps=40 + 4 * RANKED, burn_in=40, thin=4)),
 }
 """Cases of draws from the posterior itself, as many as the truth is ranked among."""
@@ -156,7 +155,6 @@ UNITS += [
     ("draws_tails", 1e5, 100),
     ("draws_line_coarse", 1e5, 500),
     *(("draws_tables", epsilon, 100) for epsilon in (50.0, 1e5)),
-    ("draws_tables_flattened", 50.0, 100),
     *(("gibbs_kinds", epsilon, 100) for epsilon in (200.0, 1e6)),
 ]
 CASES.update({name: case for name, (case, _) in DRAWS.items()})

@@ -2027,7 +2027,7 @@ MUTANTS = (
     Mutant(
         "a prior that is cut off without a word", "posterior/tables.py", "betainc(a, b, least) + betaincc(a, b, 1 - least)", "betainc(a, b, 0.0)",
         "intervals that do not hold are said before they are paid for",
-        "test_posterior.py::test_a_prior_that_is_cut_off_is_said_before_anything_is_paid[40-None-True]",
+        "test_posterior.py::test_a_prior_that_is_cut_off_is_said_before_anything_is_paid[40-0.1-True]",
     ),
     Mutant(
         "draws that stay at the points of their grid", "posterior/grid.py", "drawn if task.mode else _spread(drawn, axes, density)", "drawn",

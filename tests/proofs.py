@@ -1244,7 +1244,10 @@ SENSITIVITIES = (
         ARGUED, "test_residuals.py::test_no_two_records_are_further_apart",
     ),
     Proved(
-        ("families/scores.py:Scores.sensitivity", "families/scores.py:Scores.most_added", "families/second_moments.py:Regression.sensitivity"),
+        (
+            "families/scores.py:Scores.sensitivity", "families/scores.py:Scores.most_added",
+            "families/second_moments.py:Regression.sensitivity",
+        ),
         "scores and their information, where a response has a link",
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),

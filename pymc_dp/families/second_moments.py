@@ -266,7 +266,8 @@ class Regression:
         """
         norm, norm_square = self.most_added
         why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record{self.said_of_multipliers()}"
-        return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), max(self._whole_weights) * POINTS**2, why)
+        largest = max(self._whole_weights) * POINTS**2
+        return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), largest, why)
 
     def said_of_multipliers(self) -> str:
         """What second moments are multiplied by, in words; an empty text where nothing is multiplied."""

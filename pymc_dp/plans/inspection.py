@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
-from math import exp
+from math import log
 
 import numpy as np
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
@@ -28,6 +28,7 @@ from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, shares
 from pymc_dp.privacy.layout import aligned, first_in_html, in_html, notes_in_html, page, sentences, wrapped
+from pymc_dp.privacy.requests import SMALLEST
 
 
 @dataclass(frozen=True)
@@ -160,10 +161,10 @@ class Inspection:
         assert self.network is not None
         size = self.network.size()
         fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
-        least = 1 / (1 + exp(1 / record_splits(self.network, self.neighbours)))
+        flat = record_splits(self.network, self.neighbours) * log((1 - SMALLEST) / SMALLEST)
         return (
-            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 PosteriorSample keeps splits of levels"
-            f" within {least:.3g} and {1 - least:.3g}. Noise at epsilon 1 (at another epsilon, divided by it):"
+            f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 PosteriorSample draws from a posterior as flat"
+            f" as if there were {flat:.3g} times fewer records. Noise at epsilon 1 (at another epsilon, divided by it):"
         )
 
     def _first(self) -> Iterable[tuple[str, str]]:

@@ -130,7 +130,7 @@ class Price:
         return self.scale / NAT
 
 
-def priced(task: Task, choices: Sequence[tuple[str, int, int]], *, whole: bool = False) -> Price:
+def priced(task: Task, choices: Sequence[tuple[str, int, int]]) -> Price:
     """The lowest temperature at which all draws together cost no more than is asked for.
 
     Scores that neighbours move by a range of eta, drawn with probabilities in proportion to exp(score / scale), cost eta / scale, and
@@ -143,8 +143,6 @@ def priced(task: Task, choices: Sequence[tuple[str, int, int]], *, whole: bool =
     task : Task
     choices : sequence of (str, int, int)
         The name, the sensitivity eta in units of 1 / NAT, and the number of scores of everything that one draw chooses by itself.
-    whole : bool
-        Charge all that is asked for, because it has decided where the posterior ends.
     """
     rounds, sensitivity = task.mechanism.rounds, sum(eta for _, eta, _ in choices)
     least = Laplace().calibrate(sensitivity * rounds, (sensitivity * rounds) ** 2, Cost(task.total.epsilon))
@@ -160,7 +158,6 @@ def priced(task: Task, choices: Sequence[tuple[str, int, int]], *, whole: bool =
     pure = sum((draw.pure or Fraction(0) for draw in draws), Fraction(0))
     together = epsilon_of(rho, task.total.delta) if task.total.delta else pure
     assert scale >= least or (task.total.rho is not None and rho <= task.total.rho)
-    if scale < least or (together < pure and not whole):  # where the posterior is not flattened, for no more than it costs
-        epsilon = task.total.epsilon if whole else min(together, task.total.epsilon)
-        return Price(scale, Cost(epsilon, task.total.delta, rho), tuple(draws))
-    return Price(scale, Cost(task.total.epsilon if scale == least or whole else pure, rho=rho), tuple(draws))
+    if scale < least or together < pure:  # where the posterior is not flattened, for no more than it costs
+        return Price(scale, Cost(min(together, task.total.epsilon), task.total.delta, rho), tuple(draws))
+    return Price(scale, Cost(task.total.epsilon if scale == least else pure, rho=rho), tuple(draws))

@@ -11,8 +11,7 @@ nats, so that scores, sensitivities and draws are exact. With two levels that is
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import ceil, floor, log, prod, sqrt
+from math import ceil, log, prod, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +29,7 @@ from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above, is_cast, substitute
 from pymc_dp.models.truncated_priors import is_constrained
-from pymc_dp.plans.network import Network, Node, record_splits, splits, splits_of
+from pymc_dp.plans.network import Network, Node, splits, splits_of
 from pymc_dp.plans.person import key_of
 from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.posterior.price import CERTIFIED, NAT, Price, Task, priced
@@ -38,6 +37,7 @@ from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
 from pymc_dp.privacy.receipts import Receipt
+from pymc_dp.privacy.requests import SMALLEST
 from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
 from pymc_dp.releases.cells import public_cells_of
@@ -48,16 +48,13 @@ from pymc_dp.releases.statistics import family_tables, records_of
 if TYPE_CHECKING:
     import xarray as xr
 
-SMALLEST = 0.01
-"""The least probability of a split where a mode is sought and none is given."""
 WIDEST = 27.0
 """No logit lies beyond this."""
 MUCH, SEVERAL = 0.05, 10
 """From so many draws on, of which an interval could be made, it is said where more than this share of a prior is cut off."""
 CAUTION = (
-    "To fit epsilon, probabilities are drawn between {:.3g} and {:.3g} only, which cuts off {:.0%} of a prior: intervals of {} draws do not"
-    " hold what lies beyond. Write mechanism=pymc_dp.PosteriorSample({}, smallest=0.01), which flattens the likelihood instead; or"
-    ' mechanism="laplace".'
+    "Probabilities are drawn between {:.3g} and {:.3g} only, which cuts off {:.0%} of a prior: intervals of {} draws do not hold what lies"
+    ' beyond. Write mechanism=pymc_dp.PosteriorSample({}, smallest={:.1g}), which flattens the likelihood more; or mechanism="laplace".'
 )
 FEWEST, MOST = 257, 8193
 """The fewest and the most points of a grid."""
@@ -205,20 +202,12 @@ def points(width: float, many: int) -> Points:
 
 
 # ---------- the plan
-def _widest(total: Fraction, moved: int) -> float:
-    """The widest logits at which moving so many splits by their range costs no more."""
-    width = floor(total / moved * NAT) - 2
-    if width < 1:
-        raise Refusal("epsilon is so small that every probability would be 1/2. Write a larger epsilon, or fewer draws.")
-    return min(width / NAT, WIDEST)
-
-
 def _points_for(width: float, records: int | None) -> int:
     """How many points a grid needs for a posterior of this many records to be several points wide."""
     return MOST if records is None else min(max(ceil(8 * width * sqrt(records)), FEWEST), MOST) | 1
 
 
-def _planned(network: Network, task: Task, records: int | None, smallest: float | None) -> tuple[Points, Price]:
+def _planned(network: Network, task: Task, records: int | None, smallest: float) -> tuple[Points, Price]:
     """The grid, decided before a record is read, and what a draw costs.
 
     A person is as many places as rows count at most, in each of which a row comes, goes or is exchanged, so that the scores of a split move
@@ -226,22 +215,13 @@ def _planned(network: Network, task: Task, records: int | None, smallest: float 
     that comes or goes.
     """
     rows = 1 if task.protection.person is None else task.protection.person.at_most
-    moved = rows * record_splits(network, task.neighbours)
-    width = log((1 - smallest) / smallest) if smallest is not None else _widest(_pure(task) / task.mechanism.draws, moved)
+    width = log((1 - smallest) / smallest)
     grid = points(width, task.mechanism.points or _points_for(width, records))
     choices = []
     for node in network.nodes:
         sensitivity = rows * splits_of(node, task.neighbours) * grid.range
         choices.append((node.name, sensitivity, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
-    return grid, priced(task, choices, whole=smallest is None)
-
-
-def _pure(task: Task) -> Fraction:
-    """The epsilon that decides how far from 0 probabilities must stay: of all draws together."""
-    if not task.total.delta:
-        return task.total.epsilon
-    assert task.total.rho is not None
-    return max(task.total.epsilon, Fraction(sqrt(8 * task.total.rho * task.mechanism.draws)))
+    return grid, priced(task, choices)
 
 
 def _matched(spec: ModelSpec, plans: Sequence[PlannedStatistic]) -> Where:
@@ -277,7 +257,7 @@ def of_tables(task: Task, network: Network) -> Prepared:
     (truncated,) = {prior.smallest for prior, _ in where.values()}
     if truncated is not None and request.smallest not in (None, truncated):
         raise Refusal("smallest was given twice, differently. Leave it out of PosteriorSample: the priors have it.")
-    smallest = request.smallest if truncated is None else truncated
+    smallest = truncated or request.smallest or SMALLEST
     opened, source = [public_cells_of(planned, paths[planned.likelihood.name]) for planned in plans], task.source
     if source is not None:
         opened = [with_records_of(cells, source) for cells in opened]
@@ -285,7 +265,7 @@ def of_tables(task: Task, network: Network) -> Prepared:
     if (person := task.protection.person) is not None and source is None:
         key = key_of(task.model, spec, person)
         paths = {name: replace(path, key=key) for name, path in paths.items()}
-    grid, price = _planned(network, task, records, SMALLEST if smallest is None and task.mode else smallest)
+    grid, price = _planned(network, task, records, smallest)
     heaviest = max(float(prior.concentration.sum(axis=-1).max()) for prior, _ in where.values())
     if heaviest * max(price.temperature, 1.0) * WIDEST * NAT > LARGEST_SUM / 4:
         raise Refusal("epsilon is so small, or a prior so strong, that scores do not fit 64-bit integers. Write a larger epsilon.")
@@ -314,8 +294,9 @@ def of_tables(task: Task, network: Network) -> Prepared:
         shown = network if any(node.parents for node in network.nodes) else None
         return drawn_for(task, spec, without_likelihoods(spec, {})[0], values, price, CERTIFIED, facts=facts, network=shown, tables=tables)
 
-    cut = 0.0 if smallest is not None or task.mode else _cut_off([prior for prior, _ in where.values()], least)
-    caution = "" if cut < MUCH or request.draws < SEVERAL else CAUTION.format(least, 1 - least, cut, request.draws, request.draws)
+    cut = 0.0 if truncated is not None or task.mode else _cut_off([prior for prior, _ in where.values()], least)
+    many = request.draws
+    caution = "" if cut < MUCH or many < SEVERAL else CAUTION.format(least, 1 - least, cut, many, many, least / 10)
     return Prepared(spec, price, CERTIFIED, draw, records, 0.0 if truncated is not None else least, caution=caution)
 
 

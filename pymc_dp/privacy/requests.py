@@ -13,6 +13,8 @@ from pymc_dp.privacy.accounting import Refusal, exact_epsilon, is_whole
 
 MOST_POINTS = 2**17
 """The most points of a grid: OpenDP is handed one score for each."""
+SMALLEST = 0.01
+"""The least probability of a split of levels where none is given."""
 MOST_UNKNOWNS = 3
 """Draws of so many unknown numbers are exact at most: grids of more have too many points."""
 MOST_DRAWS = 10**7
@@ -84,7 +86,7 @@ class PosteriorSample(PosteriorRequest):
         Number of draws, which share epsilon equally. One or a few: intervals from many draws are far wider than those of a release.
     smallest : float, optional
         The least probability that a conditional probability table of a Bayesian network may hold: priors are truncated there, and
-        renormalised. If left out, it is what epsilon allows; if given, the likelihood is flattened instead where epsilon needs it.
+        renormalised; .01 if left out. The smaller it is, the more the likelihood is flattened.
     method : "exact" or "mcmc"
         "exact": a draw has exactly the distribution that is paid for, or it is refused. "mcmc": each draw is the last state of a Markov
         chain of its own, for models of any size, and private only as far as the chain has converged.

@@ -89,15 +89,18 @@ def test_splits_halve_the_levels(levels):
 
 # ---------- the distribution
 def test_scores_are_the_log_posterior_on_the_grid(seam):
-    """Of the first row: log Beta(a + s, b + f) in logits, at integers of 2^-20 nats."""
+    """Of the first row: log Beta(a + s / T, b + f / T) in logits from .01 on, at integers of 2^-20 nats. T pays for the splits of a
+    record, one of y and two of x, each of which may move by the range of a logarithm, up and down.
+    """
     found = seam()
     drawn(network(alpha=(2.0, 5.0)), 3.0)
     grid = points(np.log(1 / 0.5 - 1) + 1, 3)  # any: only to say what probability means
     assert (grid.first[-1], grid.second[0]) == (grid.second[0], grid.first[-1])
     s, n = ROWS[:, 0].sum(), len(ROWS)
-    width = 3.0 / (2 * (1 + 2))
+    width = np.log(99)
+    temper = 2 * (1 + 2) * width / 3.0
     p = 1 / (1 + np.exp(-np.linspace(-width, width, len(found.scores[0]))))
-    expected = (2 + s) * np.log(p) + (5 + n - s) * np.log(1 - p)
+    expected = (2 + s / temper) * np.log(p) + (5 + (n - s) / temper) * np.log(1 - p)
     got = found.scores[0] / found.scales[0]
     np.testing.assert_allclose(got - got.max(), expected - expected.max(), atol=1e-3)
 
@@ -247,22 +250,19 @@ def test_much_epsilon_gives_the_posterior_s_mode():
     np.testing.assert_allclose(found["q"], (counts + 1) / (counts.sum(axis=1, keepdims=True) + 3), atol=0.01)
 
 
-@pytest.mark.parametrize(("draws", "smallest", "said"), [(40, None, True), (2, None, False), (40, 0.01, False)])
+@pytest.mark.parametrize(("draws", "smallest", "said"), [(40, 0.1, True), (2, 0.1, False), (40, None, False)])
 def test_a_prior_that_is_cut_off_is_said_before_anything_is_paid(draws, smallest, said, tmp_path, seam):
-    """At epsilon 2 40 draws of two tables lie next to 1/2: an interval of them holds next to nothing. Flattened ones may lie anywhere from
-    .01 on, and of two draws no interval is made.
-    """
+    """Draws from .1 on leave out a fifth of a uniform prior, from .01 on a fiftieth. Of two draws no interval is made."""
     seam()
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=5, create=True, neighbours="replace")
     with warnings.catch_warnings():
         warnings.simplefilter("error", pmdp.ClampedWarning)
         if said:
-            with pytest.raises(pmdp.ClampedWarning, match=r"0\.49\d* and 0\.50\d* only, which cuts off (9\d|100)% .*smallest=0\.01"):
-                drawn(network(ROWS), 2.0, draws=draws, ledger=ledger)
+            with pytest.raises(pmdp.ClampedWarning, match=r"0\.1 and 0\.9 only, which cuts off 2\d% .*smallest=0\.01"):
+                drawn(network(ROWS), 2.0, draws=draws, smallest=smallest, ledger=ledger)
             assert ledger.remaining().epsilon == 5
         else:
-            tree = drawn(network(ROWS), 2.0, draws=draws, smallest=smallest, ledger=ledger)
-            assert (tree.privacy.attrs["temperature"] > 1) == (smallest is not None)
+            drawn(network(ROWS), 2.0, draws=draws, smallest=smallest, ledger=ledger)
 
 
 def test_a_table_of_more_columns_is_drawn_for_each():
