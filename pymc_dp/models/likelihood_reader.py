@@ -25,7 +25,7 @@ from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
-from pymc_dp.models.structure import PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes, substitute
+from pymc_dp.models.structure import Mixed, PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes, is_nameless, substitute
 from pymc_dp.models.tabulated import BINNED, TABLE, Table
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
@@ -64,10 +64,25 @@ def read_likelihood(
         read_record = partial(_reduced, likelihood, arrays, observed, RecordAxes(), support, True)
         instead = "" if rowwise else instead_of(reason, likelihood, arrays, observed, read_record)
         own = reason.unknown if isinstance(reason, PerRecord) else ""
-        return replace(likelihood, refusal=f"{observed.name} cannot be released: {reason}.{instead}", own=own), ()
+        told = _with_other_constants(reason, arrays, observed) if isinstance(reason, Mixed) else reason
+        return replace(likelihood, refusal=f"{observed.name} cannot be released: {told}.{instead}", own=own), ()
     except Exception:  # no record has been read: the graph alone has decided
         return replace(likelihood, refusal=f"{observed.name} cannot be released: its graph could not be read. {PLAINER}"), ()
     return likelihood, tuple(_path(arrays, data) for data in inputs)
+
+
+def _with_other_constants(reason: Mixed, arrays: ModelArrays, observed: Observed) -> Mixed:
+    """The refusal of a constant that all records share, with the others of its likelihood: to be declared in one step.
+
+    They are arrays without a name, none as long as there are records, where that number is public.
+    """
+    if not arrays.records or not all(is_nameless(name) for name in reason.names):
+        return reason
+    others = [
+        name for array in arrays_above(list(observed.parameters))
+        if array not in arrays.public and not arrays.records & set(shape_of(array)) and is_nameless(name := arrays.names.get(array, ""))
+    ]  # fmt: skip
+    return Mixed(sorted({*reason.names, *others}), reason.said)
 
 
 def _reduced(

@@ -1,9 +1,8 @@
 """How a likelihood's parameter depends on the record, found in the PyTensor graph.
 
-A parameter is read from its output backwards, following the axis of the records through every operation that treats rows one
-by one. What it rests on in the end are expressions of data alone; each is replaced by a placeholder, so that the result has
-no data in it and can be evaluated on any rows, for example one row per cell. No value is ever looked at, and no spelling is
-matched: an operation that is not known to treat rows one by one is refused.
+A parameter is read from its output backwards, following the axis of the records through every operation that treats rows one by one.
+What it rests on in the end are expressions of data alone; each is replaced by a placeholder, so that the result has no data in it and can
+be evaluated on any rows, for example one row per cell. No value is ever looked at: an operation not known to treat rows so is refused.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -29,7 +28,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.structure import (
     FULL,
-    MIXED,
+    Mixed,
     PerRecord,
     Unreduced,
     above,
@@ -38,6 +37,7 @@ from pymc_dp.models.structure import (
     index_by_axis,
     inlined,
     is_cast,
+    is_nameless,
     is_unknown,
     is_wrapping,
     one_by_structure,
@@ -151,7 +151,7 @@ class Reduction:
     def _nameless(self, expression: Variable) -> str:
         """Of private arrays above that have no name in the model their shapes, where the number of records is public."""
         private = [array for array in self._arrays_above(expression) if array not in self._public] if self._sized else []
-        shapes = {name: shape_of(array) for array in private if (name := self._name_of(array)).rpartition(":")[2].isdigit()}
+        shapes = {name: shape_of(array) for array in private if is_nameless(name := self._name_of(array))}
         return "".join(f", {name} being an array of shape {shape} without a name" for name, shape in shapes.items())
 
     def _placeholder(self, expression: Variable, axis: int | None, index: bool, private: bool = False) -> Variable:
@@ -175,7 +175,7 @@ class Reduction:
         if key not in self._done:
             if self._only_data(variable):
                 if secret := self._secret(variable):
-                    raise Unreduced(MIXED.format(secret, self._nameless(variable)))
+                    raise Mixed(secret.split(", "), self._nameless(variable))
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable
@@ -237,7 +237,7 @@ class Reduction:
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
-        secret = self._secret(variable) if self._only_data(variable) else None
+        secret = (self._only_data(variable) and self._secret(variable)) or ""
         public = f". If everyone may know {secret}, write public={secret.split(', ')}" if secret else ""
         raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}{public}")
 

@@ -3,7 +3,7 @@
 No value is ever looked at, and no spelling is matched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Any
 
@@ -42,12 +42,25 @@ class Unreduced(Exception):
     """Raised where a parameter cannot be reduced to cells; the message says why and what to write instead."""
 
 
+class Mixed(Unreduced):
+    """Raised where one record would move every other: ``names`` are those of private arrays, ``said`` what is said of them besides."""
+
+    def __init__(self, names: Iterable[str], said: str) -> None:
+        self.names, self.said = tuple(names), said
+        super().__init__(MIXED.format(", ".join(self.names), said))
+
+
 class PerRecord(Unreduced):
     """Raised where a parameter has an unknown of its own for every record; ``unknown`` is its name, "" where it has none."""
 
     def __init__(self, reason: str, unknown: str = "") -> None:
         super().__init__(reason)
         self.unknown = unknown
+
+
+def is_nameless(name: str) -> bool:
+    """Whether an array is called after an outcome and its position."""
+    return name.rpartition(":")[2].isdigit()
 
 
 def is_array(variable: Variable) -> bool:

@@ -224,6 +224,27 @@ def test_an_array_without_a_name_is_described_by_its_shape():
     assert written == {"public": ["y:0"]}
     (row,) = pmdp.inspect(regions_of_states(), neighbours="add_remove").rows
     assert "private array y:0" in row.reason
+
+
+def knots():
+    r = gallery.records(N)
+    with pm.Model() as model:
+        z = pm.Data("z", r.z)
+        broken = pm.math.maximum(z[:, None] - np.array([-0.5, 0.5]), 0) / np.array([1.5, 0.5])
+        pm.Normal("x", pm.Normal("a") + pm.math.dot(broken, pm.Normal("b", shape=2) * np.array([1.0, 2.0])), 1, observed=r.x)
+    return model
+
+
+def test_constants_without_a_name_are_declared_in_one_step():
+    """Where the number of records is public, which tells constants from records; one after the other where it is not."""
+    bounds = {"x": (-4, 4), "z": (-1, 1)}
+    (row,) = pmdp.inspect(knots(), bounds=bounds).rows
+    assert "write public=['x:0', 'x:1', 'x:2']" in row.reason
+    result, written = followed(knots, {"bounds": bounds}, most=2)
+    assert isinstance(result, pmdp.Release), result
+    assert written["public"] == ["x:0", "x:1", "x:2"]
+    (row,) = pmdp.inspect(knots(), bounds=bounds, neighbours="add_remove").rows
+    assert row.reason.endswith("write public=['x:0'].")
     assert "shape" not in row.reason
 
 
