@@ -1678,6 +1678,14 @@ MUTANTS = (
         "a private number of records is in no length of what is published", "test_axes.py::test_a_private_number_of_records_is_in_no_length[reshape]",
     ),
     Mutant(
+        "columns of a record alone in another order", "releases/statistics.py", "else _twice(array, axis) for", "else np.repeat(array, 2, axis) for",
+        "no record moves another's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_sum_of_columns[a sum]",
+    ),
+    Mutant(
+        "columns of a log-likelihood as the user's lie", "posterior/records.py", "np.ascontiguousarray(of_type(whole, value))", "of_type(whole, value)",
+        "no record moves another's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_log_likelihood",
+    ),
+    Mutant(
         "reshaping that mixes records is read", "models/structure.py", "_around(old, k) == around and not one_by_structure", "True and not one_by_structure",
         "an axis of records is followed through reshaping only where entry by entry it is the same",
         "test_axes.py::test_an_axis_that_is_kept_by_reshaping_holds_the_same_entries[0-False-3]",

@@ -114,7 +114,8 @@ class Reading:
             raw = as_many(records_of(paths[likelihood.name].observed), 0, public.many)
             fill = rows.fills.get(likelihood.name, domain.fill)
             observed = complete(raw, replace(domain, fill=fill)).reshape(public.many, *likelihood.columns)
-            exact[value] = of_type(np.rint(observed) if value.type.dtype == "int64" else observed, value)
+            whole = np.rint(observed) if value.type.dtype == "int64" else observed
+            exact[value] = np.ascontiguousarray(of_type(whole, value))  # in rows, as a record alone lies: NumPy adds up in that order
             private = {
                 placeholder: (as_many(records_of(path), placeholder.axis, public.many), placeholder.axis)
                 for placeholder, path in zip(likelihood.inputs, paths[likelihood.name].inputs, strict=True)
@@ -129,7 +130,7 @@ class Reading:
                     flat = np.array(levels)[nearest_level(flat, levels)]
                 others = [length or 1 for k, length in enumerate(placeholder.variable.type.shape) if k != axis]
                 moved = np.moveaxis(flat.reshape(public.many, *others), 0, axis)
-                exact[placeholder.variable] = of_type(moved, placeholder.variable)
+                exact[placeholder.variable] = np.ascontiguousarray(of_type(moved, placeholder.variable))
         return exact
 
     def values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:

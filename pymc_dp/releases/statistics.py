@@ -214,7 +214,7 @@ def feature_columns(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray],
     assert linear is not None
     if records == 1:
         axes = {placeholder.variable.name: placeholder.axis for placeholder in planned.likelihood.inputs}
-        repeated = {name: array if (axis := axes[name]) is None else np.repeat(array, 2, axis) for name, array in arrays.items()}
+        repeated = {name: array if (axis := axes[name]) is None else _twice(array, axis) for name, array in arrays.items()}
         return [column[:1] for column in feature_columns(planned, repeated, 2)]
     used = [placeholder for placeholder in planned.likelihood.inputs if placeholder.variable.name in arrays]
     function = _compiled(tuple(linear.features), tuple(placeholder.variable for placeholder in used), get_ident())
@@ -225,6 +225,14 @@ def feature_columns(planned: PlannedStatistic, arrays: Mapping[str, np.ndarray],
     shape = records, *planned.likelihood.columns
     full = (np.asarray(value, dtype=float) for value in values)
     return [(value if value.shape == shape else np.broadcast_to(value, shape)).reshape(records, prod(shape[1:])) for value in full]
+
+
+def _twice(array: np.ndarray, axis: int) -> np.ndarray:
+    """A single record and its like, beside each other in memory as those of ``completed`` are: NumPy adds entries up in the order in which
+    they lie there.
+    """
+    one = np.ascontiguousarray(array.take(0, axis))
+    return np.moveaxis(np.stack([one, one], axis=-1), -1, axis)
 
 
 def clamped_on_grid(planned: PlannedStatistic) -> frozenset[str]:

@@ -13,6 +13,7 @@ from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 
 import pymc_dp as pmdp
 from pymc_dp.models.intervals import products_as_sums
+from pymc_dp.posterior import grid
 from pymc_dp.privacy import mechanisms
 
 REAL = 7123.456789012345
@@ -544,6 +545,61 @@ def test_a_record_that_goes_moves_no_other_s_rounding(spelling, exact_seam):
                 assert moved <= declared
                 most = max(most, moved)
     assert most == declared
+
+
+OF_COLUMNS = {
+    "a sum": lambda X: (X * (1 / 12)).sum(axis=1),
+    "a product": lambda X: X @ (pt.ones(12) / 12),
+    "turned": lambda X: (X.T * (1 / 12)).sum(axis=0),
+}
+
+
+@pytest.mark.parametrize("spelling", OF_COLUMNS)
+def test_a_record_that_goes_moves_no_other_s_sum_of_columns(spelling, exact_seam):
+    """Columns lie behind each other in memory, and were added up one after the other; those of a record alone lay in a row, and were added
+    up pairwise."""
+    K, P, rng = 12, 2**15, np.random.default_rng(0)
+    for _ in range(30_000):
+        r = rng.uniform(-1, 1, K)
+        r[0] += ((rng.integers(-P // 2, P // 2) + 0.5) / P - r.mean()) * K
+        rows = np.stack([r, r]) * (1 / K)
+        one_after_the_other, pairwise = (array.sum(axis=1)[0] for array in (np.asfortranarray(rows), rows))
+        if abs(r[0]) <= 1 and np.rint(one_after_the_other * P) != np.rint(pairwise * P):
+            break
+    else:
+        pytest.skip("this NumPy adds up in one order")
+
+    def exact(rows, y):
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("a") + pm.Normal("b") * OF_COLUMNS[spelling](pm.Data("x", rows)), 1, observed=y)
+        released = pmdp.release(model, epsilon=1.0, bounds={"x": (-1, 1), "y": (-1, 1)}, neighbours="add_remove", missing={})
+        return np.array(exact_seam.exact[-1], dtype=object), released["y"].difference
+
+    for sign in (-1.0, 1.0):
+        for own in (-1.0, 1.0):
+            both, declared = exact(np.stack([r, np.full(K, sign)]), np.array([own, own]))
+            assert np.abs(both - exact(r[None], np.array([own]))[0]).sum() <= declared
+
+
+def test_a_record_that_goes_moves_no_other_s_log_likelihood(monkeypatch):
+    """Values of several columns, in whichever order they lie in memory, are one record's: of a record alone nothing tells that order."""
+    seen, log_likelihood = [], grid.log_likelihood
+
+    def watched(rows, arrays):
+        of = log_likelihood(rows, arrays)
+        return lambda *given: seen.append(of(*given)[:, 0]) or of(*given)
+
+    monkeypatch.setattr(grid, "log_likelihood", watched)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        row = rng.uniform(-1, 1, 12)
+        for rows in (row[None], np.asfortranarray(np.stack([row, np.ones(12)]))):
+            with pm.Model() as model:
+                pm.Normal("y", pm.Uniform("b", -1, 1), 1, observed=rows)
+            mechanism = pmdp.PosteriorSample(points=3, draws=1)
+            pmdp.sample(model=model, mechanism=mechanism, epsilon=1.0, bounds={"y": (-1, 1)}, neighbours="add_remove", missing={})
+    for alone, beside in zip(seen[::2], seen[1::2], strict=True):
+        assert (alone == beside).all()
 
 
 OF_ITEMS = {
