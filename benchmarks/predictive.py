@@ -13,11 +13,11 @@ counts. 50 and 2,000 records, epsilon .5 and 4, Laplace noise.
 
 import logging
 import sys
-import warnings
 from itertools import product
 
 import numpy as np
 from scipy import stats
+from synthetic import private_fit
 
 PROBABILITY = 0.9
 SIZES, EPSILONS = (50, 2000), (0.5, 4.0)
@@ -78,14 +78,8 @@ def replicate(rng, name, N, epsilon):
     import pymc_dp as pmdp
 
     model, bounds, given, laws = MODELS[name](rng, N)
-    seed, other = (int(number) for number in rng.integers(2**31, size=2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        idata = pmdp.sample(
-            500, tune=500, chains=2, cores=1, model=model, epsilon=epsilon, bounds=bounds, missing={}, random_seed=seed, progressbar=False,
-            compute_convergence_checks=False,
-        )  # fmt: skip
-        made = pmdp.posterior_predictive(idata, model=model, given=given, records=None if given else 1, random_seed=other)
+    idata, other = private_fit(rng, model, epsilon=epsilon, bounds=bounds)
+    made = pmdp.posterior_predictive(idata, model=model, given=given, records=None if given else 1, random_seed=other)
     group = made["predictions"] if "predictions" in made.children else made["posterior_predictive"]
     drawn = group["y"].values.reshape(-1, len(laws))
     widths = np.diff(np.quantile(drawn, [(1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2], axis=0), axis=0)[0]

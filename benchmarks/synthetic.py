@@ -61,19 +61,26 @@ def fitted(design, many, ones):
     return beta, np.sqrt(np.diag(np.linalg.inv(information)))
 
 
+def private_fit(rng, model, **declared):
+    """Two short chains from a private model, without a word, and a seed for what is drawn from them."""
+    import pymc_dp as pmdp
+
+    seed, other = (int(number) for number in rng.integers(2**31, size=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        idata = pmdp.sample(
+            500, tune=500, chains=2, cores=1, model=model, missing={}, random_seed=seed, progressbar=False,
+            compute_convergence_checks=False, **declared,
+        )  # fmt: skip
+    return idata, other
+
+
 def replicate(rng, kind, epsilon=1.0, N=2000, sets=50, rows=20_000):
     """Of every coefficient, whether its interval holds the truth: combined, and that of one set of N rows; and errors."""
     import pymc_dp as pmdp
 
     model = model_of(kind, *records(rng, N))
-    public = ["x", "z"] if kind == "public" else []
-    seed, other = (int(number) for number in rng.integers(2**31, size=2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        idata = pmdp.sample(
-            500, tune=500, chains=2, cores=1, model=model, epsilon=epsilon, public=public, missing={}, random_seed=seed, progressbar=False,
-            compute_convergence_checks=False,
-        )  # fmt: skip
+    idata, other = private_fit(rng, model, epsilon=epsilon, public=["x", "z"] if kind == "public" else [])
     made = pmdp.synthesize(idata, model, rows=rows, sets=sets, random_seed=other)
     fits = [logistic({name: made[name].values[k] for name in ("x", "z", "ill")}) for k in range(sets)]
     found = pmdp.combine([beta for beta, _ in fits], [se for _, se in fits])

@@ -3,31 +3,54 @@ verifies its chain and prints what was spent; ``compile`` compiles what private 
 """
 
 import argparse
+import json
 import logging
 import runpy
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pymc as pm
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.accounting import Cost, Refusal
+from pymc_dp.privacy.charges import Charge
 from pymc_dp.privacy.guard import PrivateComputationError
 from pymc_dp.privacy.ledger import Ledger
+from pymc_dp.private_models.annotation import spent_by
 from pymc_dp.releases.from_records import release
 from pymc_dp.releases.release import Release
 
 DECLARED = ("epsilon", "delta", "mechanism", "bounds", "public", "unit", "neighbours", "missing", "disjoint", "weights")
 """What the mapping ``release`` of a model's file may say."""
 EXAMPLE = 'release = dict(bounds={"age": (18, 80)}, missing={})'
+NOTHING_CHARGED, MAYBE_CHARGED = 1, 3
+"""Exit codes of what was refused or failed; 2 is that of arguments that cannot be read."""
+AS_JSON = "print one line of JSON instead, for a log"
+
+
+class Watched(Ledger):
+    """A ledger that knows whether this process may have charged it: an interrupt may come behind what is written."""
+
+    charged = False
+
+    def charge(self, *words: Any, **more: Any) -> Charge:
+        """As ``Ledger.charge``."""
+        before, self.charged = self.head, True
+        try:
+            return super().charge(*words, **more)
+        except Refusal:
+            self.charged = self.head != before
+            raise
 
 
 def main() -> int:
-    """0 where all is well, 1 where something is refused or fails, which is said in one line."""
+    """0 where all is well. What is refused or fails is said in one line: 1 where nothing was charged, 3 where something may have been."""
     parser = argparse.ArgumentParser(prog="python -m pymc_dp", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"pymc_dp {version('pymc_dp')}")
     commands = parser.add_subparsers(required=True, dest="command")
     command = commands.add_parser("release", help="release records that stay where they are: docs/where_data_stay.md")
     command.add_argument("model", help="a Python file with a variable model, built on placeholder rows, and a mapping release")
@@ -37,21 +60,23 @@ def main() -> int:
     command.add_argument("--epsilon", help="a decimal number, in nats, if the file does not say it")
     command.add_argument("--delta", help="as in release, if the file does not say it")
     command.add_argument("--mechanism", help="as in release, if the file does not say it")
+    command.add_argument("--json", action="store_true", help=AS_JSON)
     command.set_defaults(run=_release)
     command = commands.add_parser("ledger", help="read and verify a ledger")
     command.add_argument("file")
     command.add_argument("--anchor", help="the ledger head in the newest result; also takes a ledger that was moved")
+    command.add_argument("--json", action="store_true", help=AS_JSON)
     command.set_defaults(run=_ledger)
     command = commands.add_parser("compile", help="compile what private models have in common, once for a machine or an image")
     command.set_defaults(run=_compile)
-    arguments = parser.parse_args()
-    return _in_one_line(lambda: arguments.run(arguments))
+    parser.set_defaults(code=NOTHING_CHARGED)
+    return _in_one_line(parser.parse_args())
 
 
-def _in_one_line(run: Callable[[], None]) -> int:
+def _in_one_line(arguments: argparse.Namespace) -> int:
     """What goes wrong, in one line. Of an error that nobody foresaw the kind only: its words and its frames may hold records."""
     try:
-        run()
+        arguments.run(arguments)
     except (Refusal, PrivateComputationError) as reason:
         problem = str(reason)
     except KeyboardInterrupt:
@@ -61,12 +86,26 @@ def _in_one_line(run: Callable[[], None]) -> int:
     else:
         return 0
     sys.stderr.write(f"{' '.join(problem.split())}\n")
-    return 1
+    return int(arguments.code)
 
 
 def _ledger(arguments: argparse.Namespace) -> None:
     ledger = Ledger(arguments.file, anchor=arguments.anchor)
+    if arguments.json:
+        entries = json.loads(ledger.entries().reset_index().to_json(orient="records"))
+        facts = {"ledger": ledger.path.name, "neighbours": ledger.neighbours, "privacy_unit": ledger.unit, "parts": list(ledger.parts)}
+        left = {"left": _numbers(ledger.remaining()), "left_of": {part: _numbers(ledger.remaining(part=part)) for part in ledger.parts}}
+        _say(facts | {"granted": _numbers(ledger.granted), **left, "ledger_head": ledger.head, "entries": entries})
+        return
     sys.stdout.write(f"{ledger!r}\nThe chain is whole; its head is {ledger.head}\n")
+
+
+def _numbers(cost: Cost) -> dict[str, float | None]:
+    return {"epsilon": float(cost.epsilon), "delta": float(cost.delta), "rho": None if cost.rho is None else float(cost.rho)}
+
+
+def _say(facts: Mapping[str, object]) -> None:
+    sys.stdout.write(f"{json.dumps(facts)}\n")
 
 
 def _release(arguments: argparse.Namespace) -> None:
@@ -81,14 +120,26 @@ def _release(arguments: argparse.Namespace) -> None:
             declared[name] = settings[name]
         if "epsilon" not in declared:
             raise Refusal("It is not said what this may cost. Write --epsilon 1.")
-        ledger, out = Ledger(arguments.ledger), _reserved(arguments.out)
+        ledger, out = Watched(arguments.ledger), _reserved(arguments.out)
         try:
             released = release(model, data=arguments.data, ledger=ledger, **declared)
             _write(released, out)
+            _say_released(released, out, ledger, arguments.json)
         except BaseException:
-            out.unlink(missing_ok=True)
+            if ledger.charged:  # an empty file stays, so that nobody who only tries again pays again
+                arguments.code = MAYBE_CHARGED
+            else:
+                out.unlink(missing_ok=True)
             raise
-    sys.stdout.write(f"{released!r}\nWritten to {out.name}. Left in {ledger.path.name}: {ledger.remaining()}\n")
+
+
+def _say_released(released: Release, out: Path, ledger: Ledger, as_json: bool) -> None:
+    if not as_json:
+        sys.stdout.write(f"{released!r}\nWritten to {out.name}. Left in {ledger.path.name}: {ledger.remaining()}\n")
+        return
+    facts = {"mechanism": released.mechanism, "public": list(released.public), "missing": dict(released.missing)}
+    files = {"release": out.name, "ledger": ledger.path.name, "left": _numbers(ledger.remaining())}
+    _say(spent_by(released) | facts | files | {"ledger_head": released.ledger_head, "versions": released.versions})
 
 
 def _reserved(name: str) -> Path:
@@ -97,6 +148,11 @@ def _reserved(name: str) -> Path:
     try:
         out.open("x").close()
     except FileExistsError:
+        if out.is_file() and out.stat().st_size == 0:
+            raise Refusal(
+                f"{out.name} is there already and empty: a release that was to be written to it did not end, and may have been charged."
+                " Look at the ledger, and write another name after --out if the release is to be paid for again."
+            ) from None
         raise Refusal(f"{out.name} is there already, and nothing is written over. Write another name after --out.") from None
     except (OSError, ValueError):
         raise Refusal("The file after --out cannot be made. Write the path of a new file in a folder that you may write to.") from None

@@ -125,7 +125,7 @@ def inspect(
 def _described(model: pm.Model, protection: Protection, data: object) -> Inspection:
     """The table, with what the priors put beyond the bounds."""
     spec, shown = inspection_with_columns(model, protection, data)
-    if protection.person is not None and not shown.problems:
+    if protection.person is not None and data is None and not shown.problems:
         key_of(model, spec, protection.person)
     return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
 

@@ -202,6 +202,10 @@ MUTANTS = (
         "records and ledgers stay where they are", "test_command.py::test_refusals_are_one_line_and_cost_nothing",
     ),
     Mutant(
+        "a release that failed leaves room for the next attempt", "__main__.py", "            if ledger.charged:  #", "            if False:  #",
+        "a scheduler that tries again pays nothing", "test_command.py::test_a_failure_over_records_says_nothing_of_them_and_stays_charged",
+    ),
+    Mutant(
         "a file counted as often as it is named", "releases/headers.py", "map(Path.stat, files)}) < len(files):",
         "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
     ),
@@ -594,6 +598,10 @@ MUTANTS = (
     Mutant(
         "a charge redeemed beside its copy", "privacy/ledger.py", "                or opened.find(\"WHERE kind = 'move' AND id > ?\", charged.id)\n",
         "", "two copies do not redeem the same charge", "test_ledger.py::test_a_charge_is_not_redeemed_by_a_copy_as_well",
+    ),
+    Mutant(
+        "a ledger of a later format taken for one of this", "privacy/journal.py", 'entry.facts["format"] != FORMAT', "False",
+        "what is charged is counted by rules that are known", "test_ledger.py::test_a_ledger_of_another_format_is_refused",
     ),
     Mutant(
         "two redemptions of one charge in the file", "privacy/journal.py", "    hash TEXT NOT NULL UNIQUE,\n    UNIQUE (kind, once)\n",

@@ -185,7 +185,8 @@ class Inspection:
             given = "; with covariates in the middle of their bounds, or at each of their levels" if covariates else ""
             yield "beyond the bounds by the prior", f"{shares}{given}"
         if self.columns:
-            yield "columns of data", f"{', '.join(f'{name} ({kind})' for name, kind in self.columns)}; none was read"
+            read_as = ", ".join(f"{name} ({kind})" for name, kind in self.columns)
+            yield "columns of data", f"{read_as}; none was read, and a text that spells no number, such as a label, will count as missing"
         for use in ("public", "private"):
             names = [f"{name} ({kind})" for name, kind, status in self.arrays if status == use]
             if names:

@@ -17,7 +17,7 @@ from pymc_dp.posterior.price import CERTIFIED, NAT, Task, cutting_off, priced
 from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, exponential_mechanism
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import MOST_POINTS
 
@@ -82,7 +82,7 @@ def on_grid(task: Task) -> Prepared:
             scores = np.clip(counts, 0, 2**31) @ table
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
-        drawn = numbers[[chosen([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
+        drawn = numbers[[exponential_mechanism([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
         drawn = drawn if task.mode else _spread(drawn, axes, density)
         return drawn_for(
             task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)}

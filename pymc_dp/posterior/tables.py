@@ -35,7 +35,7 @@ from pymc_dp.plans.statistic import Grid, PlannedStatistic
 from pymc_dp.posterior.price import CERTIFIED, NAT, Price, Task, priced
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, chosen
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, exponential_mechanism
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import SMALLEST
 from pymc_dp.private_models.likelihood import TABLES
@@ -284,7 +284,7 @@ def of_tables(task: Task, network: Network) -> Prepared:
             concentration = prior.concentration[places.reshape(len(places), -1)[:, node.column]]
             counts = np.clip(exact[node.name].reshape(-1, node.levels), 0, 2**31)
             scores = list(_scores(counts, concentration, grid, 1.0 if task.mode else price.temperature, task.mode))
-            choices = [chosen(scores, price.scale, receipt) for _ in range(request.draws)]
+            choices = [exponential_mechanism(scores, price.scale, receipt) for _ in range(request.draws)]
             rows = np.stack([_probabilities(choice, node.levels, grid, len(counts)) for choice in choices])
             tables[node.name] = rows.reshape(request.draws, *network.shape(node))
         priors = {prior.name: prior for prior, _ in where.values()}

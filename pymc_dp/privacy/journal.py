@@ -158,6 +158,8 @@ class Opened:
             raise Refusal(f"{name} {REASONS['SQLITE_CORRUPT']}")
         for number, row in enumerate(self.connection.execute(f"SELECT {COLUMNS} FROM entries ORDER BY id").fetchall(), 1):
             entry, before = _read(row, name), entries[-1] if entries else None
+            if number == 1 and entry.facts["format"] != FORMAT:
+                raise Refusal(f"{name} has a format that this pymc_dp does not know. Install the version that made it, or a later one.")
             joined = entry.id == number and entry.facts["prev"] == (before.hash if before else None)
             if not (joined and self.follows(before, entry)):
                 raise Refusal(f"{name} was changed: entry {number} does not follow from the one before. Put the newest copy back.")

@@ -206,7 +206,7 @@ def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) ->
     return _noised(exact, scale, mechanism)
 
 
-def chosen(
+def exponential_mechanism(
     scores: Iterable[np.ndarray], scale: float, receipt: Receipt, picked: list[int] | None = None, size: int | None = None
 ) -> list[int]:
     """Choose a place in every row of int64 scores, with probabilities in proportion to exp(score / scale).

@@ -87,9 +87,19 @@ def fingerprint(
         None if var_names is None else frozenset(var_names),
         _dims(private),
         private.check_bounds,
-        tuple((name, str(option.__get__(config, type(config)))) for name, option in config._config_var_dict.items()),
+        _settings(),
     )
     return Fingerprint(key, {name: variable.get_value() for variable, name in data.items() if variable in numbers})
+
+
+def _settings() -> tuple:
+    """What PyTensor is told to do. With which BLAS C code is linked, which nutpie has none of, counts only where it is known already:
+    to find out takes a second, and warns.
+    """
+    return tuple(
+        (name, str(getattr(option, "val", None) if name == "blas__ldflags" else option.__get__(config, type(config))))
+        for name, option in config._config_var_dict.items()
+    )
 
 
 def _open_shapes(private: pm.Model, outputs: Sequence[Variable], data: Mapping[Variable, str], start: Mapping[str, np.ndarray]) -> tuple:

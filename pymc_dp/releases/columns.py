@@ -41,10 +41,12 @@ def inspection_with_columns(model: pm.Model, protection: Protection, data: objec
         names = names_of(model, spec, paths, protection)
     except Refusal as refusal:
         return spec, _against(inspection_of(spec, protection), refusal)
-    source = source_of(model, names, data, key_column(spec, protection.person))
+    key = key_column(spec, protection.person)
+    source = source_of(model, names, data, key)
     spec = sized_by(spec, source, protection)
     read_as = {name: "; ".join(dict.fromkeys(_read_as(name, spec, protection.bounds or {}))) for name in names}
-    shown = replace(inspection_of(spec, protection), columns=tuple(read_as.items()))
+    whose = {} if key is None else {key: "whose a row is"}
+    shown = replace(inspection_of(spec, protection), columns=tuple((read_as | whose).items()))
     try:
         _check_opened(spec, paths, protection, source)
     except Refusal as refusal:

@@ -17,8 +17,16 @@ from pymc_dp.releases.engines import readable_in_place
 from pymc_dp.releases.spread import Spread
 from pymc_dp.releases.stored import is_of_pandas, is_one
 
-KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, or a table of a DuckDB database"
+KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, {a}table of a DuckDB database"
 ALSO = ", an xarray.Dataset, or a DataFrame of dask or Spark"
+NEARLY = {
+    ("polars", "LazyFrame"): "Write frame.collect().",
+    ("pyarrow.dataset", "Dataset"): "Write dataset.files, or dataset.to_table().",
+    ("duckdb", "DuckDBPyConnection"): 'Write connection.table("records").',
+    ("pandas", "Series"): "Write series.to_frame().",
+    ("builtins", "dict"): "Write pandas.DataFrame(...) of it.",
+}
+"""What to write for what is nearly a table."""
 ONE_FILE, FILES = "the path of a Parquet file", "the path of a Parquet file or of a directory of some, a pattern of paths, a list of paths"
 
 
@@ -123,8 +131,9 @@ def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
         return [*table.columns]
     columns = names_in(table)
     if columns is None:
-        kinds = KINDS.format(files=FILES) + ALSO if words.several else KINDS.format(files=ONE_FILE)
-        raise Refusal(f"{words.no_table} must be {kinds}. {words.instead}")
+        kinds = KINDS.format(files=FILES, a="a ") + ALSO if words.several else KINDS.format(files=ONE_FILE, a="or a ")
+        instead = next((write for (module, name), write in NEARLY.items() if is_one(table, module, name)), words.instead)
+        raise Refusal(f"{words.no_table} must be {kinds}. {instead}")
     _check_names(columns, names, words, of_file=False)
     if is_one(table, "pandas", "DataFrame"):
         for name in names:

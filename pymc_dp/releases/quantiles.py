@@ -25,7 +25,7 @@ from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_epsilon
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
-from pymc_dp.privacy.mechanisms import LARGEST_SUM, Laplace, chosen
+from pymc_dp.privacy.mechanisms import LARGEST_SUM, Laplace, exponential_mechanism
 from pymc_dp.privacy.receipts import Draw, Receipt
 from pymc_dp.releases.statistics import records_of
 
@@ -189,7 +189,7 @@ def released_ends(
     left, ends = iter(draws), []
     for column, pair in zip(columns, pairs, strict=True):
         counts = column.counts()
-        low, high = (chosen([scores(counts, quantile)], next(left).scale, receipt)[0] for quantile in pair)
+        low, high = (exponential_mechanism([scores(counts, quantile)], next(left).scale, receipt)[0] for quantile in pair)
         share = widen if widen is not None else WIDENED_AS_IS if column.taken_as_is else WIDENED
         ends.append(column.between(low, high, share))
     return ends

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
+from importlib.metadata import version
 from os import PathLike
+from re import fullmatch
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -227,7 +229,7 @@ class Release:
         try:
             return cls._of_tree(tree)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            raise Refusal("This is not a release that this version can read. Write it again with Release.to_netcdf.") from None
+            raise Refusal(f"This is not a release that this version can read{_why_not(tree)}") from None
 
     @classmethod
     def _of_tree(cls, tree: "xr.DataTree") -> "Release":
@@ -240,6 +242,21 @@ class Release:
             facts["ledger_head"], facts["versions"], Network.of_facts(facts["network"]), facts["missing"],
             tuple(map(tuple, facts.get("disjoint", []))),
         )  # fmt: skip
+
+
+def _why_not(tree: "xr.DataTree") -> str:
+    """The end of a sentence: which version wrote a release of another format, and what to install; or what to write."""
+    try:
+        facts = json.loads(tree.attrs["release"])
+        written, writer = facts["format"], facts["versions"]["pymc_dp"]
+        if type(written) is int and written not in READABLE and fullmatch(r"[0-9][0-9a-z.+]{0,29}", writer):
+            return (
+                f": it has format {written}, of pymc_dp {writer}, and pymc_dp {version('pymc_dp')} reads formats {READABLE[0]} to {FORMAT}."
+                f" Install pymc_dp {writer}{' or later' if written > FORMAT else ''} to read it."
+            )
+    except (ValueError, LookupError, TypeError):
+        pass
+    return ". Write it again with Release.to_netcdf."
 
 
 def _spread(statistic: NoisyStatistic) -> str:

@@ -12,7 +12,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import tables
 from pymc_dp.posterior.draws import task_of
 from pymc_dp.posterior.ways import prepared
-from pymc_dp.privacy.mechanisms import chosen
+from pymc_dp.privacy.mechanisms import exponential_mechanism
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.persons import counted_rows, names_of
 
@@ -45,12 +45,12 @@ def scores_of(model, neighbours, at_most=2):
 
     def watched(scores, scale, receipt, *more):
         seen.append(np.array(list(scores)))
-        return chosen(list(seen[-1]), scale, receipt, *more)
+        return exponential_mechanism(list(seen[-1]), scale, receipt, *more)
 
     protection = protection_of(unit=pmdp.Person("who", at_most), neighbours=neighbours, missing={}, persons=True)
     ready = prepared(task_of(model, 2, 0, pmdp.PosteriorSample(1, points=33), protection))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "chosen", watched)
+        patch.setattr(tables, "exponential_mechanism", watched)
         ready.draw(Receipt(ready.price.draws, ready.price.cost))
     assert ready.records is None
     return seen, ready.price

@@ -143,7 +143,7 @@ def test_choices_are_drawn_with_the_probabilities_of_their_scores():
     """OpenDP's noisy maximum, of 30,000; a false alarm has probability 1e-6."""
     scores, scale = np.array([0, 300_000, 1_000_000, 2_000_000]), float(NAT)
     receipt = mechanisms.Receipt([mechanisms.Draw("y", "choice", 1, 1, scale, 4 * 30_000)], pmdp.Cost(1))
-    found = np.bincount(mechanisms.chosen([scores] * 30_000, scale, receipt), minlength=4)
+    found = np.bincount(mechanisms.exponential_mechanism([scores] * 30_000, scale, receipt), minlength=4)
     p = np.exp(scores / scale)
     assert chisquare(found, p / p.sum() * 30_000).pvalue > 1e-6
 
@@ -217,10 +217,10 @@ def test_choices_need_a_receipt_of_their_own():
         mechanisms.Receipt([mechanisms.Draw("y", "choice", 3, 9, 1.0, 2)], pmdp.Cost(2))
     receipt = mechanisms.Receipt([mechanisms.Draw("y", "laplace", 1, 1, 1.0, 2)], pmdp.Cost(1))
     with pytest.raises(pmdp.Refusal, match="not been paid"):
-        mechanisms.chosen([np.zeros(2, dtype=np.int64)], 1.0, receipt)
+        mechanisms.exponential_mechanism([np.zeros(2, dtype=np.int64)], 1.0, receipt)
     made, receipt = [], mechanisms.Receipt([mechanisms.Draw("y", "choice", 3, 9, 3.0, 4)], pmdp.Cost(1))
     with pytest.raises(pmdp.Refusal, match="more choices than"):
-        mechanisms.chosen((np.zeros(2, dtype=np.int64) for _ in range(3)), 3.0, receipt, made, 4)
+        mechanisms.exponential_mechanism((np.zeros(2, dtype=np.int64) for _ in range(3)), 3.0, receipt, made, 4)
     assert len(made) == 2
     assert mechanisms.Draw("y", "choice", 3, 9, 1.0, 2).rho == Fraction(9, 8)
 

@@ -631,6 +631,15 @@ def test_truncated_files_are_refused(tmp_path, size):
     refused(ledger, "damaged|not a ledger|cannot be")
 
 
+def test_a_ledger_of_another_format_is_refused(tmp_path, monkeypatch):
+    """What a later version writes may count otherwise: whoever does not know how must not go on with it."""
+    monkeypatch.setattr(module, "FORMAT", module.FORMAT + 1)
+    new(tmp_path)
+    monkeypatch.undo()
+    with pytest.raises(pmdp.Refusal, match="has a format that this pymc_dp does not know"):
+        pmdp.Ledger(tmp_path / "survey.ledger")
+
+
 def test_every_changed_byte_is_refused_or_harmless(tmp_path):
     """A byte flipped anywhere: either refused, or what is left is the same."""
     ledger = new(tmp_path)

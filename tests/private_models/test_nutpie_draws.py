@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import nutpie
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from gallery import GALLERY
@@ -52,6 +53,17 @@ OTHERS = {
     "an operation": {"last": pt.tanh},
     "what is kept": {"doubled": False},
 }
+
+
+def test_nobody_is_asked_for_the_blas_of_c_code(monkeypatch):
+    """PyTensor compiles something to find it out, and warns where there is none, as after any installation by pip."""
+    option = pytensor.config._config_var_dict["blas__ldflags"]
+    private = groups()
+    monkeypatch.delattr(option, "val", raising=False)
+    unread = key_of(private)
+    assert not hasattr(option, "val")
+    monkeypatch.setattr(option, "val", "-lblas", raising=False)
+    assert key_of(private) != unread
 
 
 def test_another_release_of_a_model_has_the_same_key():

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = ["choosing.md", "large_data.md", "reading.md", "missing.md", "budgets.md"]
 SAMPLED = ["start.md", "planning.md", "networks_guide.md", "draws.md", "intervals.md", "checking.md", "federations.md", "pictures.md"]
+SAMPLED += ["pipeline.md"]
 
 
 def blocks(page):

@@ -1,5 +1,6 @@
 """``python -m pymc_dp release``: made where the records are, carried away as a file, analysed with the model alone."""
 
+import json
 import os
 import runpy
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 
 import pymc_dp as pmdp
@@ -154,12 +156,64 @@ def test_a_failure_over_records_says_nothing_of_them_and_stays_charged(folder, m
     whole[start : start + size] = bytes(size)
     (folder / "records.parquet").write_bytes(whole)
     monkeypatch.setattr(sys, "argv", ["pymc_dp", *words()])
-    assert command.main() == 1
+    assert command.main() == 3
     _, error = capfd.readouterr()
     assert error.count("\n") == 1
     assert error.startswith("The private computation failed inside the library.")
-    assert not (folder / "r.nc").exists()
     assert left(folder) == 1
+    assert command.main() == 1  # as a scheduler does that tries everything again: nobody pays twice unasked
+    _, error = capfd.readouterr()
+    assert error.startswith("r.nc is there already and empty")
+    assert (folder / "r.nc").read_bytes() == b""
+    assert left(folder) == 1
+
+
+def test_what_another_process_charges_meanwhile_is_said_to_be_unclear(folder, monkeypatch, capfd):
+    """Between the look at the ledger and the charge another process spends the rest: this one is refused, and has paid nothing."""
+    charged = pmdp.Ledger.charge
+
+    def late(ledger, *arguments, **more):
+        monkeypatch.setattr(pmdp.Ledger, "charge", charged)
+        with pm.Model() as other:
+            pm.Bernoulli("other", pm.Beta("p", 1, 1), observed=np.array([0, 1, 1]))
+        pmdp.release(other, epsilon=1.5, unit="patient", missing={}, ledger=pmdp.Ledger(folder / "clinic.ledger"))
+        return charged(ledger, *arguments, **more)
+
+    monkeypatch.setattr(pmdp.Ledger, "charge", late)
+    monkeypatch.setattr(sys, "argv", ["pymc_dp", *words()])
+    assert command.main() == 3  # something was charged meanwhile, and it is not known by whom
+    assert "0.5 is left in clinic.ledger" in capfd.readouterr().err
+    assert left(folder) == 0.5
+    (folder / "r.nc").unlink(missing_ok=True)
+    assert command.main() == 1
+    assert not (folder / "r.nc").exists()
+
+
+def test_a_line_of_json_says_what_was_promised(folder, monkeypatch, capfd):
+    monkeypatch.setattr(sys, "argv", ["pymc_dp", *words(epsilon="0.1"), "--json"])
+    assert command.main() == 0
+    out, error = capfd.readouterr()
+    assert (out.count("\n"), error) == (1, "")
+    said, released = json.loads(out), pmdp.Release.from_netcdf("r.nc")
+    assert (said["epsilon"], said["epsilon_exact"], said["delta"], said["promise"]) == (0.1, "1/10", 0.0, "certified")
+    assert (said["privacy_unit"], said["neighbours"], said["mechanism"]) == ("patient", "replace", "laplace")
+    assert said["protects"] == 'one row, which you say is one "patient"'
+    assert (said["release"], said["ledger"], said["ledger_head"]) == ("r.nc", "clinic.ledger", released.ledger_head)
+    assert (said["left"], said["versions"]) == ({"epsilon": 1.9, "delta": 0.0, "rho": None}, released.versions)
+    monkeypatch.setattr(sys, "argv", ["pymc_dp", "ledger", "clinic.ledger", "--json"])
+    assert command.main() == 0
+    said = json.loads(capfd.readouterr().out)
+    assert said["left"]["epsilon"] == 1.9
+    assert said["ledger_head"] == released.ledger_head
+    opened, charge = said["entries"]
+    assert (opened["kind"], charge["kind"], charge["epsilon"], charge["redeemed"]) == ("open", "charge", 0.1, True)
+
+
+def test_the_command_says_its_version(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pymc_dp", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        command.main()
+    assert capsys.readouterr().out == f"pymc_dp {pmdp.__version__}\n"
 
 
 def test_what_the_file_says_need_not_be_said_again_and_warnings_are_one_line(folder, monkeypatch, capfd):

@@ -20,6 +20,7 @@ duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
+pyarrow_dataset = pytest.importorskip("pyarrow.dataset")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -70,11 +71,36 @@ def test_inspect_says_the_columns_and_reads_none(tmp_path, monkeypatch):
             shown.setdefault(neighbours, set()).add(shown_of(data, bounds=BOUNDS, neighbours=neighbours))
         assert len(shown[neighbours]) == 1
     [text], [private] = shown.values()
-    for said in ("site (a whole number from 0 to 2)", "k (a whole number from 0 to 1)", "y (a number from -1 to 1)", "none was read"):
+    read_as = "site (a whole number from 0 to 2)", "k (a whole number from 0 to 1)", "y (a number from -1 to 1)"
+    for said in (*read_as, "none was read", "such as a label"):
         assert said in text
         assert said in private
     assert "from 50 records" in text
     assert "50" not in private
+
+
+def test_inspect_finds_the_key_among_the_columns():
+    """No ``pm.Data`` of its name is needed, as ``release`` needs none."""
+    unit, visits = pmdp.Person("patient", at_most=3), rows(5).assign(patient=list("aabbb"))
+    text = shown_of(visits, bounds=BOUNDS, unit=unit)
+    assert "patient (whose a row is)" in text
+    assert "protects: all rows of one patient" in text
+    assert "no column called patient" in refused(pmdp.inspect, model(), data=rows(5), bounds=BOUNDS, unit=unit)
+    assert "pm.Data('patient', ids)" in refused(pmdp.inspect, model(), bounds=BOUNDS, unit=unit)
+
+
+def test_what_is_nearly_a_table_is_answered_by_what_to_write(tmp_path):
+    rows(5).to_parquet(tmp_path / "records.parquet")
+    nearly = {
+        "Write frame.collect().": pl.from_pandas(rows(5)).lazy(),
+        "Write dataset.files, or dataset.to_table().": pyarrow_dataset.dataset(tmp_path / "records.parquet"),
+        'Write connection.table("records").': duckdb.connect(),
+        "Write series.to_frame().": rows(5)["y"],
+        "Write pandas.DataFrame(...) of it.": {"y": [1.0]},
+        "or a DataFrame of dask or Spark. Write for example data=pandas.DataFrame(...)": [1, 2],
+    }
+    for said, data in nearly.items():
+        assert said in refused(pmdp.inspect, model(), data=data)
 
 
 def test_inspect_says_what_stands_against_a_release_of_data():

@@ -1,8 +1,9 @@
 """Steps that propose a move and accept it privately: by Barker's rule, or by the penalty algorithm.
 
-Barker's rule is a private choice between going and staying, drawn exactly (``updates.scores_in_rounds``, ``mechanisms.chosen``). The
-penalty algorithm sees the logarithm of the ratio of posterior densities through discrete Gaussian noise on the lattice of the scores.
-Plain Metropolis, which accepts with min(1, exp(r)), never rejects where r >= 0 and may where r < 0: no epsilon covers that.
+Barker's rule is a private choice between going and staying, drawn exactly (``updates.scores_in_rounds``,
+``mechanisms.exponential_mechanism``). The penalty algorithm sees the logarithm of the ratio of posterior densities through discrete
+Gaussian noise on the lattice of the scores. Plain Metropolis, which accepts with min(1, exp(r)), never rejects where r >= 0 and may
+where r < 0: no epsilon covers that.
 """
 
 from dataclasses import replace

@@ -20,7 +20,7 @@ from pymc_dp.posterior.price import CERTIFIED, Price, Task
 from pymc_dp.posterior.records import Reading
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.posterior.schedules import Schedule
-from pymc_dp.privacy.mechanisms import chosen, generator
+from pymc_dp.privacy.mechanisms import exponential_mechanism, generator
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.privacy.requests import Gibbs
 
@@ -122,7 +122,7 @@ def updated(kernel: Kernel, block: Block, state: State, held: Held, scale: float
 def choices_in_rounds(kernel: Kernel, block: Block, state: State, held: Held, scale: float, receipt: Receipt) -> np.ndarray:
     """Private choices, round by round. Together they are one draw: what a record says, it says of one row, or of two where it moves."""
     picked: list[int] = []
-    chosen(scores_in_rounds(kernel, block, state, held, picked), scale, receipt, picked, block.rows * block.options)
+    exponential_mechanism(scores_in_rounds(kernel, block, state, held, picked), scale, receipt, picked, block.rows * block.options)
     choices = np.zeros(block.rows, dtype=np.int64)
     choices[np.concatenate(rounds_of(kernel, block))] = picked
     return choices
