@@ -333,7 +333,7 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
     if path.name.endswith((".lock", ".new", *BESIDE)):
         raise Refusal(f"A ledger cannot have a name that ends in {path.name[-8:]}. Write for example survey.ledger.")
     if not (create or os.path.lexists(path)):
-        raise Refusal(f"{path.name} does not exist. Write epsilon=..., create=True to make a new ledger.")
+        raise Refusal(f"{path.name} does not exist. To make it, write pymc_dp.Ledger({path.name!r}, epsilon=..., create=True).")
     if _holders.get(path) == get_ident():  # it would wait for itself
         raise Refusal(f"{path.name} is in use by the call that this one was made from. Call again when that call has returned.")
     lock, deadline = f"{path}.lock", time.monotonic() + PATIENCE

@@ -13,6 +13,7 @@ from pymc.initial_point import convert_str_to_rv_dict, make_initial_point_expres
 
 from pymc_dp.privacy.accounting import Refusal
 
+NO_FOLDER = "PyTensor needs a folder for what it compiles: set PYTENSOR_FLAGS=base_compiledir=/a/writeable/folder in the environment."
 JITTERS = 10
 """Points around the start that are tried, as many as ``pm.sample`` tries."""
 
@@ -83,7 +84,9 @@ def check_start(starts: Sequence[dict[str, Any]], model: pm.Model, unknowns: Seq
             for k in range(JITTERS if outside and jitters else 0):
                 outside = outside and _outside_support(density(*(_moved_point(value, k) for value in point)), unknowns)
         except Exception as error:
-            raise Refusal(f"PyMC cannot start from here: {first_line(error)}. Mend the priors or initvals.") from None
+            reason = first_line(error)
+            instead = NO_FOLDER if isinstance(error, OSError) or "compiledir" in reason else "Mend the priors or initvals."
+            raise Refusal(f"PyMC cannot start from here: {reason}. {instead}") from None
         if outside:
             raise Refusal(
                 f"Sampling cannot start: the prior of {outside} has no finite density there. Write initvals={{{outside!r}: ...}} inside its"

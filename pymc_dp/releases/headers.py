@@ -134,6 +134,9 @@ def check_columns(table: Any, names: Sequence[str], words: Words) -> list:
         kinds = KINDS.format(files=FILES, a="a ") + ALSO if words.several else KINDS.format(files=ONE_FILE, a="or a ")
         instead = next((write for (module, name), write in NEARLY.items() if is_one(table, module, name)), words.instead)
         raise Refusal(f"{words.no_table} must be {kinds}. {instead}")
+    if is_one(table, "pandas", "DataFrame"):
+        for name in (name for name in names if name not in columns and name in table.index.names):
+            raise Refusal(f"{name} is the index of the table, not a column. Write frame.reset_index().")
     _check_names(columns, names, words, of_file=False)
     if is_one(table, "pandas", "DataFrame"):
         for name in names:

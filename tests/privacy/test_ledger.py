@@ -577,7 +577,7 @@ def test_missing_and_existing_files(tmp_path):
     with pytest.raises(pmdp.Refusal, match="exists already"):
         new(tmp_path)
     ledger.path.unlink()
-    refused(ledger, "does not exist")
+    refused(ledger, r"does not exist. To make it, write pymc_dp.Ledger\('survey.ledger', epsilon=..., create=True\).")
 
 
 def test_an_older_copy_put_back_is_refused(tmp_path):

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
@@ -579,6 +580,29 @@ def test_a_damaged_history_is_refused(tmp_path, step, flips, stored):
             pass
     path.write_bytes(whole)
     assert pmdp.QuerySession(frame(), SCHEMA, ledger=ledger, history=path).cost == session.cost
+
+
+HOMELESS = """
+import pymc as pm
+import pymc_dp as pmdp
+
+ledger = pmdp.Ledger("survey.ledger", epsilon=1, create=True)
+with pm.Model() as model:
+    pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=[0, 1, 1])
+try:
+    pmdp.sample(20, tune=20, model=model, epsilon=0.5, missing={}, ledger=ledger, progressbar=False)
+except pmdp.Refusal as refusal:
+    print(ledger.remaining().epsilon, refusal)
+"""
+
+
+@pytest.mark.slow
+def test_a_container_without_a_home_is_told_before_it_pays(tmp_path):
+    """PyTensor has nowhere to put what it compiles."""
+    environment = {"PATH": os.environ["PATH"], "HOME": "/proc/none", "PYTHONPATH": str(Path(__file__).parents[2]), "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", HOMELESS], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("1 PyMC cannot start from here"), done.stderr
+    assert "set PYTENSOR_FLAGS=base_compiledir=" in done.stdout
 
 
 @pytest.mark.parametrize(("step", "flips"), [pytest.param(97, 300, id="some"), pytest.param(1, 5000, id="all", marks=pytest.mark.slow)])

@@ -1,6 +1,7 @@
 """The house: one direction, one door, one seam, and nothing heavy at import."""
 
 import ast
+import inspect
 import os
 import subprocess
 import sys
@@ -225,6 +226,25 @@ def test_completion_offers_public_names_only():
 @pytest.mark.parametrize("name", pymc_dp.__all__)
 def test_public_names_have_docstrings(name):
     assert getattr(pymc_dp, name).__doc__
+
+
+def callables(name):
+    """A public function, or the methods of a public class that are its own, by name."""
+    named = getattr(pymc_dp, name)
+    if inspect.isclass(named):
+        members = {f"{name}.{key}": getattr(member, "__func__", member) for key, member in vars(named).items() if key[0] != "_"}
+        return {key: member for key, member in members.items() if inspect.isfunction(member)}
+    return {name: named} if callable(named) else {}
+
+
+@pytest.mark.parametrize("name", pymc_dp.__all__)
+def test_public_names_have_types(name):
+    """Without them ``mypy --strict`` complains of every script that calls these."""
+    for key, function in callables(name).items():
+        signature = inspect.signature(inspect.unwrap(function))
+        untyped = [word for word, said in signature.parameters.items() if said.annotation is said.empty and word not in ("self", "cls")]
+        assert not untyped, key
+        assert signature.return_annotation is not signature.empty, key
 
 
 def test_types_and_a_version_come_with_the_package():

@@ -85,6 +85,7 @@ def test_inspect_finds_the_key_among_the_columns():
     text = shown_of(visits, bounds=BOUNDS, unit=unit)
     assert "patient (whose a row is)" in text
     assert "protects: all rows of one patient" in text
+    assert "Write frame.reset_index()." in refused(pmdp.inspect, model(), data=visits.set_index("patient"), bounds=BOUNDS, unit=unit)
     assert "no column called patient" in refused(pmdp.inspect, model(), data=rows(5), bounds=BOUNDS, unit=unit)
     assert "pm.Data('patient', ids)" in refused(pmdp.inspect, model(), bounds=BOUNDS, unit=unit)
 
