@@ -1698,6 +1698,10 @@ MUTANTS = (
         "no record moves another's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_log_likelihood",
     ),
     Mutant(
+        "an axis of records by its length", "models/structure.py", "if not sized and node.outputs[0]", "if False and node.outputs[0]",
+        "of one record nothing is refused that is accepted of two", "test_axes.py::test_one_record_looks_like_two[tiled]",
+    ),
+    Mutant(
         "reshaping that mixes records is read", "models/structure.py", "_around(old, k) == around and not one_by_structure", "True and not one_by_structure",
         "an axis of records is followed through reshaping only where entry by entry it is the same",
         "test_axes.py::test_an_axis_that_is_kept_by_reshaping_holds_the_same_entries[0-False-3]",

@@ -355,7 +355,7 @@ class Reduction:
         return self._sized or all(set(array.type.shape) <= {None} for array in private)
 
     def _reshape(self, node: Apply, variable: Variable, axis: int) -> Variable:
-        source = row_axis_before(node, axis)
+        source = row_axis_before(node, axis, sized=self._sized)
         if source is None or not self._tells_no_number([node.inputs[1]]):
             raise Unreduced(f"it passes the records through Reshape, which may mix them. {ONE_BY_ONE}")
         rows = self._rows(node.inputs[0], source)

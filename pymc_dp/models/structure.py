@@ -251,12 +251,17 @@ def one_by_structure(variable: Variable, axis: int) -> bool:
     return isinstance(operation, Elemwise) and all(one_by_structure(operand, axis) for operand in inputs)
 
 
-def row_axis_before(node: Apply, axis: int) -> int | None:
+def row_axis_before(node: Apply, axis: int, *, sized: bool = True) -> int | None:
     """Which axis of what is reshaped becomes this axis of the result, entry by entry; None where that is not sure.
 
     It is the axis before and behind which there are as many entries as before and behind that of the result, by lengths that are fixed:
     then, whatever its own length, entry i of one is entry i of the other. ``pt.tile`` along another axis is such a case.
+
+    A single record has as many entries as an axis of length one, and the two cannot be told apart. So where the number of records is
+    private (not ``sized``) nothing is sure if that number is a fixed length.
     """
+    if not sized and node.outputs[0].type.shape[axis] is not None:
+        return None
     [old, new] = node.inputs[0].type.shape, node.outputs[0].type.shape
     around = _around(new, axis)
     places = [k for k in range(len(old)) if old[k] == new[axis] and _around(old, k) == around and not one_by_structure(node.inputs[0], k)]

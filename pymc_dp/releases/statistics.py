@@ -231,7 +231,7 @@ def _twice(array: np.ndarray, axis: int) -> np.ndarray:
     """A single record and its like, beside each other in memory as those of ``completed`` are: NumPy adds entries up in the order in which
     they lie there.
     """
-    one = np.ascontiguousarray(array.take(0, axis))
+    one = array.take(0, axis)
     return np.moveaxis(np.stack([one, one], axis=-1), -1, axis)
 
 

@@ -225,7 +225,8 @@ LONG = {
     "parameter": lambda n: pm.Normal("b", shape=n), "repeated": lambda n: pt.repeat(pm.Normal("b", shape=1), n),
     "counted": lambda n: pm.Normal("b") * pt.arange(n), "identity": lambda n: pt.eye(n) @ pm.Normal("b", shape=n),
     "walk": lambda n: pm.GaussianRandomWalk("b", init_dist=pm.Normal.dist(), shape=n), "full": lambda n: pt.full((n,), pm.Normal("b")),
-    "zeros": lambda n: (pt.zeros((n, 1)) + pm.Normal("b"))[:, 0],
+    "zeros": lambda n: (pt.zeros((n, 1)) + pm.Normal("b"))[:, 0], "tiled": lambda n: pt.tile(pm.Normal("b", shape=1), n),
+    "tiled rows": lambda n: pt.tile(pm.Normal("b", shape=(1, 2)), (n, 1)).sum(axis=1),
 }  # fmt: skip
 
 

@@ -581,6 +581,18 @@ def test_a_record_that_goes_moves_no_other_s_sum_of_columns(spelling, exact_seam
             assert np.abs(both - exact(r[None], np.array([own]))[0]).sum() <= declared
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (2, 3)])
+def test_a_record_alone_is_released(shape):
+    """Its like is put beside it, of whatever shape its covariate is."""
+    for n in (2, 1, 0):
+        with pm.Model() as model:
+            x = pm.Data("x", np.ones((n, *shape))) ** 2
+            pm.Normal("y", pm.Normal("b") * x.sum(axis=tuple(range(1, x.ndim))), 1, observed=np.ones(n))
+        bounds = {"x": (-1, 1), "y": (-1, 1)}
+        released = pmdp.release(model, epsilon=1.0, bounds=bounds, neighbours="add_remove", missing={})
+        assert released.statistics
+
+
 def test_a_record_that_goes_moves_no_other_s_log_likelihood(monkeypatch):
     """Values of several columns, in whichever order they lie in memory, are one record's: of a record alone nothing tells that order."""
     seen, log_likelihood = [], grid.log_likelihood
