@@ -206,6 +206,10 @@ MUTANTS = (
         "a scheduler that tries again pays nothing", "test_command.py::test_a_failure_over_records_says_nothing_of_them_and_stays_charged",
     ),
     Mutant(
+        "a table of polars charged where nothing can read it", "releases/headers.py", "if through_arrow and not has_arrow():", "if False:",
+        "nothing that is foreseen fails after it was paid for", "test_sources.py::test_what_is_read_through_arrow_is_refused_without_it[polars]",
+    ),
+    Mutant(
         "a file counted as often as it is named", "releases/headers.py", "map(Path.stat, files)}) < len(files):",
         "map(Path.stat, files)}) < 1:", "a record counts once", "test_sources.py::test_no_record_is_counted_twice",
     ),

@@ -15,7 +15,7 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.engines import readable_in_place
 from pymc_dp.releases.spread import Spread
-from pymc_dp.releases.stored import is_of_pandas, is_one
+from pymc_dp.releases.stored import has_arrow, is_of_pandas, is_one
 
 KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, {a}table of a DuckDB database"
 ALSO = ", an xarray.Dataset, or a DataFrame of dask or Spark"
@@ -190,6 +190,9 @@ def names_in(table: Any) -> list | None:
     """Names of the columns of what is no file, or None where it is no table."""
     if is_one(table, "pyarrow", "Table", "RecordBatch"):
         return list(table.schema.names)
+    through_arrow = is_one(table, "polars", "DataFrame") or is_one(table, "duckdb", "DuckDBPyRelation")
+    if through_arrow and not has_arrow():
+        raise Refusal("Tables of polars and DuckDB are read through pyarrow, which is not installed. Write pip install pymc_dp[queries].")
     if is_one(table, "duckdb", "DuckDBPyRelation"):
         if table.type != "TABLE_RELATION":
             raise Refusal(

@@ -8,7 +8,18 @@ from pymc_dp.plans.person import READABLE, is_declared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.headers import files_of
 from pymc_dp.releases.persons import names_of
-from pymc_dp.releases.stored import doubles_of_decimals, holds_levels, is_of_pandas, is_one, is_text, of_codes, of_runs, short
+from pymc_dp.releases.stored import (
+    arrow_of,
+    doubles_of_decimals,
+    has_arrow,
+    holds_levels,
+    is_of_pandas,
+    is_one,
+    is_text,
+    of_codes,
+    of_runs,
+    short,
+)
 
 
 def names_in(values: Any) -> np.ndarray:
@@ -104,9 +115,8 @@ def _of_decimals(values: Any) -> np.ndarray:
 
 
 def _of_pandas(values: Any) -> np.ndarray:
-    """A Series, or the Index of categories; pandas and Arrow guess no type from its values."""
+    """A Series, or the Index of categories; pandas and Arrow guess no type from its values. Without Arrow the same, value by value."""
     import pandas as pd
-    import pyarrow as pa
 
     kind, declared = type(values.dtype), is_declared(values.dtype)
     if kind is pd.CategoricalDtype:
@@ -116,8 +126,8 @@ def _of_pandas(values: Any) -> np.ndarray:
     if kind is pd.SparseDtype:
         values = values.array.to_dense()
     elif not isinstance(values.dtype, np.dtype):
-        python = getattr(values.dtype, "storage", "") == "python"
-        return names_of(_objects(list(values)), declared=declared) if python else _of_arrow(pa.array(values.array), declared)
+        python = getattr(values.dtype, "storage", "") == "python" or not has_arrow()
+        return names_of(_objects(list(values)), declared=declared) if python else _of_arrow(arrow_of(values), declared)
     if values.dtype.kind in "biufc":
         return names_of(np.asarray(values), declared=False)
     return _nobody(len(values)) if values.dtype.kind in "mM" else names_of(_objects(list(values)), declared=False)

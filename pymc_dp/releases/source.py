@@ -20,8 +20,10 @@ from pymc_dp.releases.person_blocks import WHOSE, parts_of
 from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
+    arrow_of,
     decoded,
     doubles_of_decimals,
+    has_arrow,
     holds_levels,
     is_one,
     is_text,
@@ -230,9 +232,8 @@ def _of_database(values: Any) -> np.ndarray:
 
 
 def _of_pandas(values: Any) -> np.ndarray:
-    """A Series, or the Index of categories; pandas and Arrow guess no type from its values."""
+    """A Series, or the Index of categories; pandas and Arrow guess no type from its values. Without Arrow the same, value by value."""
     import pandas as pd
-    import pyarrow as pa
 
     kind = type(values.dtype)
     if kind is pd.CategoricalDtype:
@@ -244,7 +245,8 @@ def _of_pandas(values: Any) -> np.ndarray:
     if kind is pd.SparseDtype:
         values = values.array.to_dense()
     elif not isinstance(values.dtype, np.dtype):
-        return _one_by_one(list(values)) if getattr(values.dtype, "storage", "") == "python" else numbers(pa.array(values.array))
+        one_by_one = getattr(values.dtype, "storage", "") == "python" or not has_arrow()
+        return _one_by_one(list(values)) if one_by_one else numbers(arrow_of(values))
     return _of_array(values)
 
 

@@ -36,6 +36,22 @@ def is_one(table: object, module: str, *names: str) -> bool:
     return isinstance(table, tuple(kind for kind in kinds if kind is not None))
 
 
+def has_arrow() -> bool:
+    """Whether Arrow is installed: pandas needs it for nothing that is read here."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def arrow_of(values: Any) -> Any:
+    """A Series of one of pandas' own types as an Arrow array, by this type."""
+    import pyarrow as pa
+
+    return pa.array(values.array)
+
+
 def is_of_pandas(dtype: object) -> bool:
     """Whether a type is NumPy's or pandas' own; another's values are made by code that nobody knows."""
     return isinstance(dtype, np.dtype) or type(dtype).__module__.partition(".")[0] == "pandas"

@@ -1,6 +1,7 @@
 """Where the records of ``data=`` may lie, and what reading them takes."""
 
 import os
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pymc_dp as pmdp
 from pymc_dp.families.family import Domain, complete
 from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 from pymc_dp.releases import source, stored
+from pymc_dp.releases.person_names import names_in
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
@@ -23,6 +25,12 @@ parquet = pytest.importorskip("pyarrow.parquet")
 pyarrow_dataset = pytest.importorskip("pyarrow.dataset")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def stored_in_duckdb(frame):
+    connection = duckdb.connect()
+    connection.from_df(frame).create("records")
+    return connection.table("records")
 
 
 def taken(path):
@@ -102,6 +110,40 @@ def test_what_is_nearly_a_table_is_answered_by_what_to_write(tmp_path):
     }
     for said, data in nearly.items():
         assert said in refused(pmdp.inspect, model(), data=data)
+
+
+def of_pandas():
+    """Columns of every type of pandas' own that takes another way without Arrow, and those that never needed it."""
+    whole, real = [2**60 + 1, 0, -3, 2**53 + 1], [0.1, float("nan"), 1e300, -0.0]
+    return {
+        "int64": pd.Series(whole), "Int64": pd.Series([*whole[1:], None], dtype="Int64"),
+        "UInt64": pd.Series([2**64 - 1, None], dtype="UInt64"), "float64": pd.Series(real), "Float64": pd.Series(real, dtype="Float64"),
+        "Float32": pd.Series(real[:2], dtype="Float32"), "boolean": pd.Series([True, None, False], dtype="boolean"),
+        "category": pd.Series([7, 3, None, 7], dtype="Int64").astype("category"),
+        "object": pd.Series([1, "2", None, b"3", 0.5], dtype=object), "text": pd.Series(["1", "03", "x", None], dtype="string[python]"),
+    }  # fmt: skip
+
+
+def test_without_arrow_pandas_is_read_as_with_it(monkeypatch):
+    """It is no dependency of the package. The numbers are the same, bit by bit, and so are the people."""
+    columns = of_pandas()
+    read = {name: (source._of_pandas(column).astype(float), names_in(column)) for name, column in columns.items()}
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # as where it is not installed
+    for name, column in columns.items():
+        numbers, names = source._of_pandas(column), names_in(column)
+        assert numbers.astype(float).tobytes() == read[name][0].tobytes(), name
+        assert names.tobytes() == read[name][1].tobytes(), name
+    assert pmdp.release(model(), data=rows(50).convert_dtypes(), epsilon=1, bounds=BOUNDS)["k"].n.tolist() == [50]
+
+
+@pytest.mark.parametrize("table", [pl.from_pandas, stored_in_duckdb], ids=["polars", "DuckDB"])
+def test_what_is_read_through_arrow_is_refused_without_it(monkeypatch, tmp_path, table):
+    data = table(rows(5))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    ledger = pmdp.Ledger(tmp_path / "survey.ledger", epsilon=1, create=True)
+    with pytest.raises(pmdp.Refusal, match=r"not installed. Write pip install pymc_dp\[queries\]"):
+        pmdp.release(model(), data=data, epsilon=1, bounds=BOUNDS, ledger=ledger)
+    assert ledger.remaining().epsilon == 1
 
 
 def test_inspect_says_what_stands_against_a_release_of_data():
