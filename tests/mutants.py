@@ -1686,6 +1686,14 @@ MUTANTS = (
         "the law of weighted sums is that of the records", "test_projection.py::test_the_law_is_that_of_a_weighted_sum[count]",
     ),
     Mutant(
+        "sums of another model's features", "private_models/matching.py", "    if not told.size:\n", "    if True:\n",
+        "a release is of one model's statistics", "test_matching.py::test_sums_of_other_functions_of_a_covariate_are_refused[a line]",
+    ),
+    Mutant(
+        "statistics about another number", "private_models/matching.py", "family.KNOWN + family.FIXED:", "():",
+        "a release is of one model's statistics", "test_matching.py::test_a_number_that_statistics_rest_on_is_the_release_s[mu]",
+    ),
+    Mutant(
         "a number of records as a fixed length", "models/reduction.py", "return self._sized or all(set(array.type.shape) <= {None} for array in private)", "return True",
         "a private number of records is in no length of what is published", "test_axes.py::test_a_private_number_of_records_is_in_no_length[reshape]",
     ),

@@ -61,6 +61,8 @@ class Regression:
         By what products of a feature with the response are multiplied before the noise, second, and all other entries, first.
     scales : tuple of float
         Of moments that others published, how many times the least noise the noise on every released entry has; empty where it is alike.
+    probed : tuple of tuple of float
+        The features at a few points within the bounds of their covariates (``CovariateFeatures.probed``); empty where that is not known.
     """
 
     names: tuple[str, ...]
@@ -78,6 +80,7 @@ class Regression:
     basis: tuple[tuple[float, ...], ...] = ()
     multipliers: tuple[int, int] = (1, 1)
     scales: tuple[float, ...] = ()
+    probed: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         every, response = self.multipliers

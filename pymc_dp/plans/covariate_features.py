@@ -3,18 +3,24 @@
 They are computed by the model's own graphs, at covariates that are made up. No record is looked at.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from threading import get_ident
 
 import numpy as np
 import pytensor
+from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import Likelihood
 
 FEW_VALUES = 12
 """Whole numbers between bounds nearer than this are all listed."""
-PROBES = 20
-"""At how many points it is looked which entries a feature rests on."""
+PROBES, TOLD = 20, 5
+"""At how many points it is looked which entries a feature rests on, and how many of them tell features of two models apart."""
+
+OTHERS = 0.6180339887498949
+"""What real numbers of other arrays are where models are told apart."""
 
 
 @dataclass(frozen=True)
@@ -65,30 +71,27 @@ class CovariateFeatures:
         self._others = [(array, g.axis) for array, g in zip(empty, others, strict=True)]
         self._types = [placeholder.variable.type.dtype for placeholder in (*inputs, *others)]
         variables = [placeholder.variable for placeholder in (*inputs, *others)]
-        with pytensor.config.change_flags(numba__cache=False):
-            self._function = pytensor.function(variables, list(likelihood.linear.features), mode="FAST_COMPILE", on_unused_input="ignore")
+        self._function = _compiled(tuple(likelihood.linear.features), tuple(variables), get_ident())
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        """Features (N, columns, F) of entries (N, E)."""
+    def __call__(self, values: np.ndarray, others: float = 0.0) -> np.ndarray:
+        """Features (N, columns, F) of entries (N, E), where real numbers in all other inputs are ``others``."""
         arrays, start, N = [], 0, len(values)
         for placeholder in self._inputs:
             shape = [n or 1 for k, n in enumerate(placeholder.variable.type.shape) if k != placeholder.axis]
             many = int(np.prod(shape))
             arrays.append(np.moveaxis(values[:, start : start + many].reshape(N, *shape), 0, placeholder.axis or 0))
             start += many
-        others = [array if axis is None else np.repeat(array, N, axis=axis) for array, axis in self._others]
+        besides = [array if axis is None else np.repeat(array, N, axis=axis) for array, axis in self._others]
+        dtypes = self._types[len(arrays) :]
+        filled = [array + others * (np.dtype(dtype).kind == "f") for array, dtype in zip(besides, dtypes, strict=True)]
         with np.errstate(all="ignore"):
-            typed = [array.astype(dtype) for array, dtype in zip([*arrays, *others], self._types, strict=True)]
+            typed = [array.astype(dtype) for array, dtype in zip([*arrays, *filled], self._types, strict=True)]
             features = [np.broadcast_to(np.asarray(array, dtype=float), (N, *self._columns)) for array in self._function(*typed)]
         return np.stack([array.reshape(N, -1) for array in features], axis=-1)
 
     def uses(self) -> tuple[list[set[int]], list[bool]]:
         """For every feature which entries it rests on, and whether it is a straight line in a single one."""
-        E = len(self.entries)
-        lower, upper = (np.array([getattr(entry, end) for entry in self.entries]) for end in ("lower", "upper"))
-        # Multiples of irrational numbers, less their whole parts: points that are in no way special, and always the same.
-        parts = np.arange(1, 3 * PROBES + 1)[:, None] * 2.0 ** (np.arange(1, E + 1) / (E + 1)) % 1
-        at = [lower + (upper - lower) * several for several in parts.reshape(3, PROBES, E)]
+        E, at = len(self.entries), self._points(3 * PROBES).reshape(3, PROBES, -1)
         base = self(at[0])
         uses: list[set[int]] = [set() for _ in range(base.shape[-1])]
         for e in range(E):
@@ -100,3 +103,32 @@ class CovariateFeatures:
         first, second, between = self(at[1]), self(at[2]), self((at[1] + at[2]) / 2)
         bent = np.abs(first + second - 2 * between).max(axis=(0, 1)) > 1e-6 * (1e-300 + np.abs(base).max(axis=(0, 1)))
         return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
+
+    def probed(self) -> tuple[tuple[float, ...], ...]:
+        """The features at a few points, one after the other: by these a release tells whether a model has the features that it is of.
+
+        They rest on the model and on declared bounds alone.
+        """
+        return tuple(tuple(map(float, row)) for row in self(self._points(TOLD), OTHERS).reshape(TOLD, -1))
+
+    def _points(self, many: int) -> np.ndarray:
+        """Points (many, E) within the bounds: multiples of irrational numbers, less their whole parts.
+
+        They are in no way special, and always the same.
+        """
+        E = len(self.entries)
+        lower, upper = (np.array([getattr(entry, end) for entry in self.entries]) for end in ("lower", "upper"))
+        parts = np.arange(1, many + 1)[:, None] * 2.0 ** (np.arange(1, E + 1) / (E + 1)) % 1
+        return lower + (upper - lower) * parts
+
+
+def probed_features(likelihood: Likelihood, bounds: Mapping[str, Sequence[tuple[float, ...]]]) -> tuple[tuple[float, ...], ...]:
+    """``CovariateFeatures.probed``, of a linear likelihood."""
+    return CovariateFeatures(likelihood, bounds).probed()
+
+
+@lru_cache(maxsize=16)
+def _compiled(features: tuple[Variable, ...], variables: tuple[Variable, ...], thread: int) -> Callable[..., list]:
+    """Features as a function of their inputs: a graph on placeholders, compiled once in every thread."""
+    with pytensor.config.change_flags(numba__cache=False):
+        return pytensor.function(list(variables), list(features), mode="FAST_COMPILE", on_unused_input="ignore")

@@ -1,8 +1,14 @@
 """Whether a released statistic is one of a likelihood's records: shapes and what is declared decide, values are not looked at."""
 
+import numpy as np
+
 from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.covariate_features import probed_features
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
+
+ROUNDING = 1e-6
+"""By how much features differ that are the same, however they were written."""
 
 
 def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
@@ -26,10 +32,16 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
         return "other parameters of its distribution were unknown when it was released than are in the model"
     if natural is not None and not domain.edges and not likelihood.aggregate and (domain.lower, domain.upper) != natural:
         return f"its values lie from {domain.lower:g} to {domain.upper:g}, and the model's from {natural[0]:g} to {natural[1]:g}"
+    family = likelihood.family
+    for place, called in () if family is None or noisy.regression is not None else family.KNOWN + family.FIXED:
+        if domain.known[place] != likelihood.known[place]:
+            return f"its statistics rest on {called}, which was {domain.known[place]} and is {likelihood.known[place]} in the model"
     if noisy.tabulated != (likelihood.make is not None) or bool(domain.edges) != (likelihood.between is not None):
         return "it is a table of counts and the model's likelihood is none, or the other way round"
     if (linear is None) != (noisy.regression is None) or (noisy.regression is not None and noisy.regression.names != linear):
         return f"it has the features {_features(noisy)}, and the model's mean has {', '.join(linear) if linear else 'none'}"
+    if noisy.regression is not None and not _has_features(likelihood, noisy):
+        return "its features are other functions of the covariates than those of the model's mean, or the same written in another way"
     if set(noisy.binned) != likelihood.in_bins:
         names = ", ".join(sorted(set(noisy.binned) ^ likelihood.in_bins))
         return f"{names} was counted in bins where it was released and is not in the model, or the other way round"
@@ -39,6 +51,17 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
     if any(value.ndim != placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True)):
         return "arrays above its likelihood had other numbers of axes than the model's have"
     return None
+
+
+def _has_features(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
+    """Whether features are, at points within their covariates' bounds, those that were released. Where these are not told they are."""
+    assert noisy.regression is not None
+    told = np.array(noisy.regression.probed)
+    if not told.size:
+        return True
+    own = np.array(probed_features(likelihood, {name: ends for name, *ends in noisy.covariates}))
+    size = np.abs(told[np.isfinite(told)]).max(initial=0.0)
+    return told.shape == own.shape and np.allclose(told, own, rtol=ROUNDING, atol=ROUNDING * size, equal_nan=True)
 
 
 def _features(noisy: NoisyStatistic) -> str:

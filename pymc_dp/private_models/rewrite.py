@@ -148,8 +148,9 @@ def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) ->
     if set(by_name) != {likelihood.name for likelihood in spec.likelihoods}:
         raise Refusal(ANOTHER_SHAPE)
     pairs = [(likelihood, by_name[likelihood.name]) for likelihood in spec.likelihoods]
-    if any(difference(likelihood, noisy) for likelihood, noisy in pairs):
-        raise Refusal(ANOTHER_SHAPE)
+    for likelihood, noisy in pairs:
+        if words := difference(likelihood, noisy):
+            raise Refusal(f"{ANOTHER_SHAPE} Of {likelihood.name}: {words}.")
     private = assembled(spec, pairs, noise_aware=noise_aware, tables=release.network is not None)
     private.privacy = release
     return private

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 PROMISE = "certified"
 """Integer-exact: sensitivity, noise and accounting are in integers and fractions, never in floating point."""
-FORMAT = 6
-READABLE = (5, FORMAT)
+FORMAT = 7
+READABLE = (5, 6, FORMAT)
 """Formats that are read: 5 knew nothing of disjoint variables."""
 MODEL = "A release is not a model. Write pm.sample(model=pymc_dp.rewrite(model, release))."
 INSTEAD = {

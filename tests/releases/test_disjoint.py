@@ -175,10 +175,10 @@ def test_what_was_written_before_there_were_disjoint_variables_is_read():
     tree.attrs["release"] = json.dumps(facts | {"format": 5})
     assert pmdp.Release.from_datatree(tree) == released
     for other, writer, words in [
-        (4, "0.0.9", f"format 4, of pymc_dp 0.0.9, and pymc_dp {pmdp.__version__} reads formats 5 to 6. Install pymc_dp 0.0.9 to read it."),
-        (7, "1.0rc1", "Install pymc_dp 1.0rc1 or later to read it."),
-        (7, "1; rm -rf", "Write it again"),
-        ("7", "1.0", "Write it again"),
+        (4, "0.0.9", f"format 4, of pymc_dp 0.0.9, and pymc_dp {pmdp.__version__} reads formats 5 to 7. Install pymc_dp 0.0.9 to read it."),
+        (8, "1.0rc1", "Install pymc_dp 1.0rc1 or later to read it."),
+        (8, "1; rm -rf", "Write it again"),
+        ("8", "1.0", "Write it again"),
         (6.5, "1.0", "Write it again"),
     ]:
         tree.attrs["release"] = json.dumps(facts | {"format": other, "versions": {"pymc_dp": writer}})

@@ -1,0 +1,102 @@
+"""A release is of one model's statistics: another model's, of other functions of the same covariates, are not taken for them."""
+
+import json
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dp as pmdp
+
+Z = np.linspace(-1, 1, 60)
+MEANS = {
+    "a line": lambda z, a, b: a + b * z,
+    "a square": lambda z, a, b: a + b * z**2,
+    "a cube": lambda z, a, b: a + b * z**3,
+    "standardised": lambda z, a, b: a + b * (z - 0.5) / 0.3,
+    "a knot": lambda z, a, b: a + b * pm.math.maximum(z - 0.2, 0),
+    "another knot": lambda z, a, b: a + b * pm.math.maximum(z - 0.21, 0),
+}
+RESPELLED = {
+    "a line": lambda z, a, b: (z * b) + a,
+    "a square": lambda z, a, b: pm.math.sqr(z) * b + a,
+    "a cube": lambda z, a, b: a + z * z * z * b,
+    "standardised": lambda z, a, b: b * (-0.5 + z) / 0.3 + a,
+    "a knot": lambda z, a, b: b * pm.math.switch(z > 0.2, z - 0.2, 0) + a,
+    "another knot": lambda z, a, b: a + b * ((pm.math.abs(z - 0.21) + z - 0.21) / 2),
+}
+BOUNDS = {"y": (-2, 2), "z": (-1, 1)}
+
+
+def normal(mean):
+    with pm.Model() as model:
+        pm.Normal("y", mean(pm.Data("z", Z), pm.Normal("a"), pm.Normal("b")), 1, observed=Z)
+    return model
+
+
+def counts(mean):
+    with pm.Model() as model:
+        rate = pm.math.exp(mean(pm.Data("z", Z), pm.Normal("a"), pm.Normal("b")))
+        pm.Poisson("y", rate, observed=(Z > 0).astype(int))
+    return model
+
+
+@pytest.fixture(scope="module")
+def released():
+    return {name: pmdp.release(normal(mean), epsilon=1.0, bounds=BOUNDS, missing={}) for name, mean in MEANS.items()}
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_sums_of_other_functions_of_a_covariate_are_refused(released, name):
+    """Their names are the same: of all functions of a covariate the first is called after it."""
+    for other, mean in MEANS.items():
+        if other != name:
+            with pytest.raises(pmdp.Refusal, match="y: its features are other functions of the covariates"):
+                pmdp.rewrite(normal(mean), released[name])
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_however_a_function_is_written_its_sums_are_taken(released, name, tmp_path):
+    released[name].to_netcdf(tmp_path / "r.nc")
+    read = pmdp.Release.from_netcdf(tmp_path / "r.nc")
+    assert read == released[name]
+    assert pmdp.rewrite(normal(RESPELLED[name]), read).privacy == read
+
+
+def test_scores_of_other_functions_are_refused():
+    bounds = {"y": (0, 3), "z": (-1, 1), "log(y)": (-2, 2)}
+    shown = pmdp.inspect(counts(MEANS["a line"]), bounds=bounds)
+    released = pmdp.release(counts(MEANS["a line"]), epsilon=1.0, bounds=bounds, missing={})
+    assert released["y"].anchor.size, shown
+    with pytest.raises(pmdp.Refusal, match="other functions of the covariates"):
+        pmdp.rewrite(counts(MEANS["a square"]), released)
+
+
+def test_a_release_that_does_not_tell_its_features_is_taken(released):
+    """Older versions wrote none down."""
+    tree = released["a line"].to_datatree()
+    (group,) = (node for node in tree.subtree if "statistic" in node.attrs)
+    facts = json.loads(group.attrs["statistic"])
+    assert facts["regression"].pop("probed")
+    group.attrs["statistic"] = json.dumps(facts)
+    pmdp.rewrite(normal(MEANS["a square"]), pmdp.Release.from_datatree(tree))
+
+
+KNOWN = {
+    "mu": lambda known, y: pm.Laplace("y", known, pm.HalfNormal("b"), observed=y),
+    "alpha": lambda known, y: pm.Weibull("y", alpha=known, beta=pm.HalfNormal("b"), observed=y),
+    "m": lambda known, y: pm.Pareto("y", alpha=pm.HalfNormal("b"), m=known / 10, observed=y),
+}
+
+
+@pytest.mark.parametrize("called", KNOWN)
+def test_a_number_that_statistics_rest_on_is_the_release_s(called):
+    def model(known):
+        with pm.Model() as made:
+            KNOWN[called](known, np.linspace(0.5, 3, 40))
+        return made
+
+    released = pmdp.release(model(1.0), epsilon=1.0, bounds={"y": (0.5, 4)}, missing={})
+    pmdp.rewrite(model(1.0), released)
+    with pytest.raises(pmdp.Refusal, match=f"its statistics rest on {called}, which was"):
+        pmdp.rewrite(model(2.0), released)
