@@ -115,7 +115,7 @@ def normal(who, y):
 
 
 def all_of(who, y, seed, only):
-    """Draws of every way of releasing these rows, by its name; "once" leaves only that with one row per person, "unit" those of ``Person``."""
+    """Draws of every way of releasing these rows, by its name; "once" leaves only one row per person, "unit" the ways of ``Person``."""
     if only != "unit":
         yield "one row made of each person's five", as_people(who, y, seed)
     for arm, names, values, asked in () if only == "once" else islice(arms(who, y), 2 if only == "unit" else None):
