@@ -710,6 +710,9 @@ Shares of 90 % intervals that hold, all unknowns together. In none of these was 
 | normal, mean and sd | 100 | 5 | 100 | .93 |
 | the same, 30 % missing; none missing, but declared as left out | 100 | 5 | 65; 100 | .95; .90 |
 | the same, add_remove, with two priors | 100 | 5 | 100; 171 | .86; .89 |
+| the same, add_remove, numbers of records from 100 to 300 | 200 | 2 | 450 | .91 |
+| 30 models of `tests/gallery.py` drawn at random, of those without cut points in order; 444 unknowns | 300 | 5 | 3 each | .89 |
+| slopes of three groups, from that gallery; varying slopes with a covariance | 300 | 5 | 40; 29 | .91; .93 |
 | regressions: varying slopes by private group, sigma by public group, \
 covariate and response missing by private group, disjoint arms, two outcomes, mediation | 150-1,000 | 3-5 | 60 | .93 |
 | regression on a difference of two covariates, with a private offset | 500 | 5 | 40 | .94 |
