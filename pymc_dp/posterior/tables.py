@@ -202,7 +202,7 @@ def points(width: float, many: int) -> Points:
 
 
 # ---------- the plan
-def _points_for(width: float, records: int | None) -> int:
+def _points_for(width: float, records: float | None) -> int:
     """How many points a grid needs for a posterior of this many records to be several points wide."""
     return MOST if records is None else min(max(ceil(8 * width * sqrt(records)), FEWEST), MOST) | 1
 
@@ -210,18 +210,30 @@ def _points_for(width: float, records: int | None) -> int:
 def _planned(network: Network, task: Task, records: int | None, smallest: float) -> tuple[Points, Price]:
     """The grid, decided before a record is read, and what a draw costs.
 
+    What it costs rests on the ends of the grid alone. So the price comes first, with how flat it makes the posterior, and then the points.
+    """
+    width = log((1 - smallest) / smallest)
+    grid = points(width, task.mechanism.points or FEWEST)
+    price = _priced(network, task, grid)
+    if task.mechanism.points is None:
+        grid = points(width, _points_for(width, None if records is None else records / price.temperature))
+        price = _priced(network, task, grid)
+    return grid, price
+
+
+def _priced(network: Network, task: Task, grid: Points) -> Price:
+    """What a draw on this grid costs.
+
     A person is as many places as rows count at most, in each of which a row comes, goes or is exchanged, so that the scores of a split move
     by the sum of what these move them by, whose range is at most the sum of the ranges. An exchange moves at least as many splits as a row
     that comes or goes.
     """
     rows = 1 if task.protection.person is None else task.protection.person.at_most
-    width = log((1 - smallest) / smallest)
-    grid = points(width, task.mechanism.points or _points_for(width, records))
     choices = []
     for node in network.nodes:
         sensitivity = rows * splits_of(node, task.neighbours) * grid.range
         choices.append((node.name, sensitivity, prod(network.shape(node)[:-1]) * (node.levels - 1) * len(grid.probability)))
-    return grid, priced(task, choices)
+    return priced(task, choices)
 
 
 def _matched(spec: ModelSpec, plans: Sequence[PlannedStatistic]) -> Where:
