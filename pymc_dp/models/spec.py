@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
+from re import search
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -287,10 +288,9 @@ class RecordPaths:
 
 def advice(likelihoods: Iterable[Likelihood], reason: str) -> str:
     """How to declare public what stands in the way, where that is what could help."""
+    said = search(r"private arrays? (.+?)( in a way|$)", reason)
     for likelihood in likelihoods:
-        for name, _, public in likelihood.arrays:
-            if not public and f"private array {name}" in reason:
-                listed = reason.split("private array ")[1].split(" in a way")[0].split(", ")
-                names = [array for array in listed if array in {entry[0] for entry in likelihood.arrays}]
-                return f" If everyone may know {', '.join(names)}, write public={names}."
+        private = {name for name, _, public in likelihood.arrays if not public}
+        if names := [name for name in (said[1].split(", ") if said else ()) if name in private]:
+            return f" If everyone may know {', '.join(names)}, write public={names}."
     return ""

@@ -32,7 +32,7 @@ FULL = slice(None, None, None)
 
 
 MIXED = (
-    "it depends on the private array {} in a way that mixes records or is the same for all{}. Where it computes a mean or a standard"
+    "it depends on the private {} in a way that mixes records or is the same for all{}. Where it computes a mean or a standard"
     " deviation of records, write constants of your own, (x - 50) / 25"
 )
 """What is said where one record would move every other, as in a standardised covariate."""
@@ -47,7 +47,8 @@ class Mixed(Unreduced):
 
     def __init__(self, names: Iterable[str], said: str) -> None:
         self.names, self.said = tuple(names), said
-        super().__init__(MIXED.format(", ".join(self.names), said))
+        arrays = "array" if len(self.names) == 1 else "arrays"
+        super().__init__(MIXED.format(f"{arrays} {', '.join(self.names)}", said))
 
 
 class PerRecord(Unreduced):

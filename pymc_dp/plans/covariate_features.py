@@ -16,11 +16,10 @@ from pymc_dp.models.spec import Likelihood
 
 FEW_VALUES = 12
 """Whole numbers between bounds nearer than this are all listed."""
-PROBES, TOLD = 20, 5
-"""At how many points it is looked which entries a feature rests on, and how many of them tell features of two models apart."""
-
-OTHERS = 0.6180339887498949
-"""What real numbers of other arrays are where models are told apart."""
+PROBES, COMPARED = 20, 5
+"""At how many points it is looked which entries a feature rests on, and at how many features of two models are compared."""
+ELSEWHERE = 0.6180339887498949
+"""The value of real numbers in all other arrays where features of two models are compared."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +104,11 @@ class CovariateFeatures:
         return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
 
     def probed(self) -> tuple[tuple[float, ...], ...]:
-        """The features at a few points, one after the other: by these a release tells whether a model has the features that it is of.
+        """All features at each of a few points: a release holds them, so that it is not taken for one of other features.
 
-        They rest on the model and on declared bounds alone.
+        They are computed from the model's graph and from declared bounds alone, at points that are the same for everybody.
         """
-        return tuple(tuple(map(float, row)) for row in self(self._points(TOLD), OTHERS).reshape(TOLD, -1))
+        return tuple(tuple(map(float, row)) for row in self(self._points(COMPARED), ELSEWHERE).reshape(COMPARED, -1))
 
     def _points(self, many: int) -> np.ndarray:
         """Points (many, E) within the bounds: multiples of irrational numbers, less their whole parts.
@@ -120,11 +119,6 @@ class CovariateFeatures:
         lower, upper = (np.array([getattr(entry, end) for entry in self.entries]) for end in ("lower", "upper"))
         parts = np.arange(1, many + 1)[:, None] * 2.0 ** (np.arange(1, E + 1) / (E + 1)) % 1
         return lower + (upper - lower) * parts
-
-
-def probed_features(likelihood: Likelihood, bounds: Mapping[str, Sequence[tuple[float, ...]]]) -> tuple[tuple[float, ...], ...]:
-    """``CovariateFeatures.probed``, of a linear likelihood."""
-    return CovariateFeatures(likelihood, bounds).probed()
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.basis import released_basis
 from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
-from pymc_dp.plans.covariate_features import probed_features
+from pymc_dp.plans.covariate_features import CovariateFeatures
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, sensitivity_of_sums
 
 MULTIPLIERS = ((1, 1), (2, 3), (1, 2), (1, 3))
@@ -68,7 +68,7 @@ def planned_moments(
         linear.names, private, lower, upper, tuple(map(float, response[0])), tuple(map(float, response[1])),
         scale_known=bool(linear.link) or not likelihood.unknown[1], counted=counted, link=linear.link, predictor=predictor,
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
-        basis=basis, probed=probed_features(likelihood, {name: bounded.plain for name, bounded in covariates.items()}),
+        basis=basis, probed=CovariateFeatures(likelihood, {name: bounded.plain for name, bounded in covariates.items()}).probed(),
     )  # fmt: skip
     domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
     domain = as_declared(domain, bounds.get(likelihood.name))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pymc_dp.models.spec import Likelihood
-from pymc_dp.plans.covariate_features import probed_features
+from pymc_dp.plans.covariate_features import CovariateFeatures
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -54,12 +54,12 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
 
 
 def _has_features(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
-    """Whether features are, at points within their covariates' bounds, those that were released. Where these are not told they are."""
+    """Whether the model's features have the values that those of the release have, at points within bounds. Older releases hold none."""
     assert noisy.regression is not None
     told = np.array(noisy.regression.probed)
     if not told.size:
         return True
-    own = np.array(probed_features(likelihood, {name: ends for name, *ends in noisy.covariates}))
+    own = np.array(CovariateFeatures(likelihood, {name: ends for name, *ends in noisy.covariates}).probed())
     size = np.abs(told[np.isfinite(told)]).max(initial=0.0)
     return told.shape == own.shape and np.allclose(told, own, rtol=ROUNDING, atol=ROUNDING * size, equal_nan=True)
 

@@ -37,7 +37,10 @@ from pymc_dp.releases.release import Release
 if TYPE_CHECKING:
     import xarray as xr
 
-ANOTHER_SHAPE = "This release was made from a model of another shape. Release this model with pymc_dp.release(model, epsilon=...)."
+ANOTHER_SHAPE = (
+    "This release was made from a model of another shape. Write the model as it was when it was released, or release this one:"
+    " pymc_dp.release(model, epsilon=...)."
+)
 
 
 @boundary
