@@ -1690,6 +1690,14 @@ MUTANTS = (
         "a release is of one model's statistics", "test_matching.py::test_sums_of_other_functions_of_a_covariate_are_refused[a line]",
     ),
     Mutant(
+        "features compared at a few points", "plans/covariate_features.py", "PROBES, COMPARED = 20, 2**14", "PROBES, COMPARED = 20, 2**2",
+        "a release is of one model's statistics", "test_matching.py::test_sums_of_other_functions_of_a_covariate_are_refused[a step]",
+    ),
+    Mutant(
+        "features compared in units of the largest", "private_models/matching.py", "ROUNDING * own[1])", "ROUNDING * own[1].max())",
+        "a release is of one model's statistics", "test_matching.py::test_features_are_compared_each_in_its_own_units",
+    ),
+    Mutant(
         "statistics about another number", "private_models/matching.py", "family.KNOWN + family.FIXED:", "():",
         "a release is of one model's statistics", "test_matching.py::test_a_number_that_statistics_rest_on_is_the_release_s[mu]",
     ),
