@@ -3163,7 +3163,7 @@ MUTANTS = (
         "probabilities that do not add up", "models/probabilities.py",
         "not np.allclose(totals, 1)", "False",
         "probabilities of levels add up to 1 along the last axis",
-        "test_probabilities.py::test_probabilities_that_do_not_add_up_are_refused[True-no softmax]",
+        "test_probabilities.py::test_probabilities_that_do_not_add_up_are_refused[Categorical-no softmax]",
     ),
     Mutant(
         "labels of a refused model", "plans/inspection.py",

@@ -5,7 +5,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pymc as pm
 import pytensor
+from pymc.distributions.shape_utils import change_dist_size
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.models.spec import Placeholder
 from pymc_dp.models.structure import Unreduced
@@ -101,9 +105,12 @@ def drawn_from(law: object, name: str, records: int, entries: tuple[int, ...], r
 def _of_kind(law: object, size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
     """A distribution of PyMC is drawn from, an array sampled with replacement, a function called."""
     if isinstance(law, Variable):
-        alike = law.type.ndim == 0  # one law for all entries
+        many = int(np.prod(size)) if law.type.ndim == 0 else size[0]  # a number is one law for all entries
+        alone = sum(isinstance(variable.type, RandomType) for variable in ancestors([law])) == 1
+        if alone and isinstance(law.owner.op, RandomVariable):  # all at once: the same draws, many times as quick
+            law, many = change_dist_size(law, (many,), expand=True), 1
         with pytensor.config.change_flags(mode="FAST_COMPILE", cxx=""):
-            values = np.asarray(pm.draw(law, draws=int(np.prod(size)) if alike else size[0], random_seed=rng))
+            values = np.asarray(pm.draw(law, draws=many, random_seed=rng))
         return values.reshape(size)
     if callable(law):
         return np.asarray(law(rng, size))

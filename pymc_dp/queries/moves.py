@@ -132,5 +132,6 @@ def sweeps(rng, x, c, columns, y, rates, spread, near, begins, changed, differen
                 for k in range(many):
                     left[where[k]] -= by[k] * t
         if sweep >= tune and (sweep - tune) % thin == 0:
-            counts[(sweep - tune) // thin] = x
+            for g in range(atoms):  # entry by entry: a slice costs numba seconds
+                counts[(sweep - tune) // thin, g] = x[g]
             concentration[(sweep - tune) // thin] = c
