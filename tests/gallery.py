@@ -598,6 +598,34 @@ def bumps_of_a_private_covariate(n=N, seed=0):
     return model, {"bounds": {"y": REALS, "age": (-1, 1)}, "public": ["y:0"]}
 
 
+@entry("linear", tolerance=0.2)
+def bumps_at_a_row_of_knots(n=N, seed=0):
+    r, knots = records(n, seed), np.linspace(-1, 1, 3)
+    with pm.Model() as model:
+        bumps = pm.math.exp(-(((pm.Data("age", r.z)[:, None] - knots[None, :]) / np.array([[0.5, 0.7, 0.5]])) ** 2))
+        pm.Normal("y", (bumps * pm.Normal("b", 0, 2, shape=3)).sum(axis=1), pm.HalfNormal("sigma"), observed=r.x)
+    return model, {"bounds": {"y": REALS, "age": (-1, 1)}, "public": ["y:0", "y:1"]}
+
+
+@entry("linear", tolerance=0.2)
+def bumps_with_knots_first(n=N, seed=0):
+    r, knots = records(n, seed), np.linspace(-1, 1, 3)
+    with pm.Model() as model:
+        age = pm.Data("age", r.z)
+        b = pm.Normal("b", 0, 2, shape=3)
+        pm.Normal("y", b @ pt.exp(-2 * (knots[:, None] - age[None, :]) ** 2), pm.HalfNormal("sigma"), observed=r.x)
+    return model, {"bounds": {"y": REALS, "age": (-1, 1)}, "public": ["y:0"]}
+
+
+@entry("linear")
+def slope_about_a_row_of_knots(n=N, seed=0):
+    r = records(n, seed)
+    with pm.Model() as model:
+        apart = pm.Data("age", r.z)[:, None] - np.array([[-0.5, 0.5]])
+        pm.Normal("y", pm.math.dot(apart, pm.Normal("b", 0, 2, shape=2)), pm.HalfNormal("sigma"), observed=r.x)
+    return model, {"bounds": {"y": REALS, "age": (-1, 1)}, "public": ["y:0"]}
+
+
 @entry("indexed")
 def hsgp_for_a_yes_or_no(n=N, seed=0):
     r = records(n, seed)

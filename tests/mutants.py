@@ -104,7 +104,7 @@ MUTANTS = (
     ),
     Mutant(
         "truth values of texts are missing", "families/values.py",
-        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "_TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
@@ -136,9 +136,24 @@ MUTANTS = (
         "no record is in a posterior without noise", "test_noisy_numbers_refused.py::test_records_do_not_pass_for_published_numbers[observed]",
     ),
     Mutant(
-        "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)))",
+        "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)), labels)",
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
+    ),
+    Mutant(
+        "labels that spell numbers of other levels", "models/level_labels.py", "number != place and 0 <= number", "number != place and 1e9 <= number",
+        "one record that makes a column text moves no other",
+        "test_labels_of_levels.py::test_a_label_that_spells_the_number_of_another_level_is_refused[labels0]",
+    ),
+    Mutant(
+        "labels that may be dates", "families/values.py", "return bool(_TEXT.fullmatch(text)) and len", "return len",
+        "one record that makes a column text moves no other",
+        "test_labels_of_levels.py::test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else[2001-01-01]",
+    ),
+    Mutant(
+        "truth values that one reader only knows", "families/values.py", ', "n": 0.0, "true"', ', "true"',
+        "one record that makes a column text moves no other",
+        "test_labels_of_levels.py::test_a_label_that_is_alone_in_a_file_is_read_as_beside_others[N-DuckDB]",
     ),
     # ---------- published sums of records
     Mutant(
@@ -814,8 +829,8 @@ MUTANTS = (
         "test_sensitivity.py::test_private_covariates_are_mapped_into_their_levels_whatever_they_hold[float64]",
     ),
     Mutant(
-        "words raise", "families/values.py", "number = number_in(plain_value) if isinstance(plain_value, str) else plain_value",
-        "number = float(plain_value) if isinstance(plain_value, str) else plain_value", "no value makes a release fail",
+        "words raise", "families/values.py", "number = labels.get(plain_value, number_in(plain_value)) if",
+        "number = float(plain_value) if", "no value makes a release fail",
         "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),
     Mutant(
@@ -1688,6 +1703,14 @@ MUTANTS = (
     Mutant(
         "sums of another model's features", "private_models/matching.py", "    if not told.size:\n", "    if True:\n",
         "a release is of one model's statistics", "test_matching.py::test_sums_of_other_functions_of_a_covariate_are_refused[a line]",
+    ),
+    Mutant(
+        "features compared at a few points", "plans/covariate_features.py", "PROBES, COMPARED = 20, 2**14", "PROBES, COMPARED = 20, 2**2",
+        "a release is of one model's statistics", "test_matching.py::test_sums_of_other_functions_of_a_covariate_are_refused[a step]",
+    ),
+    Mutant(
+        "features compared in units of the largest", "private_models/matching.py", "ROUNDING * own[1])", "ROUNDING * own[1].max())",
+        "a release is of one model's statistics", "test_matching.py::test_features_are_compared_each_in_its_own_units",
     ),
     Mutant(
         "statistics about another number", "private_models/matching.py", "family.KNOWN + family.FIXED:", "():",

@@ -62,7 +62,7 @@ class Regression:
     scales : tuple of float
         Of moments that others published, how many times the least noise the noise on every released entry has; empty where it is alike.
     probed : tuple of tuple of float
-        The features at a few points within the bounds of their covariates (``CovariateFeatures.probed``); empty where that is not known.
+        Means of the features over points within bounds (``CovariateFeatures.probed``); empty where they are not known.
     """
 
     names: tuple[str, ...]

@@ -4,11 +4,18 @@ It sees records. Nothing in it can fail because of a value, and only a value its
 """
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 import numpy as np
 
 from pymc_dp.privacy.accounting import nearest_double
+
+Labels = Mapping[str, int]
+"""Of a column whose levels are called by texts: at which place each of them stands."""
+
+NO_LABELS: Labels = {}
+"""Of a column whose levels have no names."""
 
 LARGEST_LEVEL = 2**53 - 1
 """Whole numbers up to this are doubles, and so is every number of a table before it is compared."""
@@ -68,7 +75,7 @@ def spelled(text: str) -> float | None:
     return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None
 
 
-_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0}
+_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}
 _READ = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 """Numbers as pandas, polars, Arrow and DuckDB read them from text; no other script's digits or letters, which ``float`` may refuse."""
 _OF_BITS = re.compile(r"0(x[0-9a-f]+|b[01]+)", re.ASCII | re.IGNORECASE)
@@ -91,8 +98,19 @@ def number_of_bits(text: str) -> int | None:
     return None if number is None or number >= 2**63 else number
 
 
-def double_of(value: object) -> float:
-    """A value as the nearest double, NaN where it is no number: text is the number or the truth value that it spells in full."""
+_NOTHING = frozenset({"na", "n/a", "nan", "null", "none", "nil", "nat", "epoch"})
+"""Words that some readers of files take for a missing value or a date, where all others of the column are such, too."""
+_TEXT = re.compile(r"[^\W\d_].*|([<>≤≥]=? ?\d+|\d+ ?(\+|(-|–|to) ?\d+)|\d+(st|nd|rd|th))( [^\W\d_]+)*")
+"""What nobody who reads files of text takes for a number, a date or a time, but for some words: what begins with a letter, and ranges."""
+
+
+def stays_text(text: str) -> bool:
+    """Whether a text is text to those who read files of text, whatever else is in its column, so that a level may be called by it."""
+    return bool(_TEXT.fullmatch(text)) and len(text) <= LONGEST_NAME and number_in(text) is None and text.lower() not in _NOTHING
+
+
+def double_of(value: object, labels: Labels = NO_LABELS) -> float:
+    """A value as the nearest double, NaN where it is no number: text is the place of the label that it is, or what it spells in full."""
     plain_value = plain(value)
-    number = number_in(plain_value) if isinstance(plain_value, str) else plain_value
+    number = labels.get(plain_value, number_in(plain_value)) if isinstance(plain_value, str) else plain_value
     return np.nan if number is None else nearest_double(number)

@@ -16,7 +16,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.models.alternatives import instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import parametrised_in_bins
-from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean
+from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
@@ -120,7 +120,7 @@ def _reduced(
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
     in_bins = _covariates_in_bins(arrays, observed, inputs, rowwise)
     linear, not_linear = (None, None) if observed.binned or in_bins else linear_mean(distribution, parameters, inputs)
-    if linear is None and not_linear:  # features may be functions of a public array, such as the knots of a spline
+    if (linear is None and not_linear) or rests_on_shared(linear, inputs):  # features may be functions of public constants, such as knots
         linear, _ = linear_mean(distribution, tuple(substitute(p, _public_constants(reduction.inputs)) for p in parameters), inputs)
     if family is None and linear is None and not rowwise:
         raise Unreduced(str(not_linear))

@@ -82,3 +82,9 @@ def _distinct(features: list[tuple[str, Variable, bool]], coefficients: list[Var
         names[name] = names.get(name, 0) + 1
         named.append((name if names[name] == 1 else f"{name}#{names[name]}", feature, private))
     return named, summed
+
+
+def rests_on_shared(linear: Linear | None, inputs: tuple[Placeholder, ...]) -> bool:
+    """Whether a feature of private covariates rests on public arrays, too, which all records share."""
+    shared = {data.variable for data in inputs if data.axis is None and not data.private}
+    return linear is not None and any(private and shared & set(above([d])) for d, private in zip(linear.features, linear.private))

@@ -10,7 +10,7 @@ from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.observed import Observed
 from pymc_dp.models.reduction import Input
 from pymc_dp.models.same_arrays import laid_out_differently, may_overlap, shape_of
-from pymc_dp.models.structure import Unreduced, arrays_above
+from pymc_dp.models.structure import Mixed, Unreduced, arrays_above, is_nameless
 
 
 @dataclass
@@ -41,6 +41,8 @@ def check_rows(arrays: ModelArrays, observed: Observed, inputs: Iterable[Input])
     for data in inputs if arrays.sized else ():
         if data.private and data.axis is not None and shape_of(data.expression)[data.axis : data.axis + 1] != observed.records:
             name = arrays.names.get(data.expression, "an array")
+            if is_nameless(name):
+                raise Mixed([name], f", {name} being an array of shape {shape_of(data.expression)} without a name")
             raise Unreduced(f"the private {name} does not have one row per record. Give it as many rows as there are observed values")
 
 

@@ -25,7 +25,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
-from pymc_dp.models.same_arrays import shape_of
+from pymc_dp.models.same_arrays import in_one_row, shape_of
 from pymc_dp.models.structure import (
     FULL,
     Mixed,
@@ -200,7 +200,7 @@ class Reduction:
             if repeated or not self._only_data(variable):
                 self._done[key] = self._rows_of_node(variable, axis)
             elif not self._secret(variable):
-                self._done[key] = self._placeholder(variable, axis, index)
+                self._done[key] = self._placeholder(variable, None if in_one_row(variable, axis) else axis, index)
             elif variable.owner is None:
                 self._done[key] = self._placeholder(variable, axis, index, private=True)
             elif is_cast(variable):

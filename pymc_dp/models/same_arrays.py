@@ -5,7 +5,7 @@ from numpy.lib.array_utils import byte_bounds
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
-from pymc_dp.models.structure import above
+from pymc_dp.models.structure import above, arrays_above
 
 
 def data_of(array: Variable) -> object:
@@ -88,3 +88,11 @@ def rests_on(thing: object, arrays: set[Variable]) -> bool:
 def constant_length(length: Variable) -> int | None:
     """The length of a dim, where it is a constant."""
     return int(length.data) if isinstance(length, Constant) else None
+
+
+def in_one_row(variable: Variable, axis: int) -> bool:
+    """Whether constants have a single row along an axis, which stands for all records, such as knots written as ``knots[None, :]``.
+
+    Where there is one record it may be its own. It is the same either way, as everyone may know these constants.
+    """
+    return bool(variable.type.broadcastable[axis]) and all(isinstance(array, Constant) for array in arrays_above([variable]))

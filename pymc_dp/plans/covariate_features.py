@@ -16,10 +16,12 @@ from pymc_dp.models.spec import Likelihood
 
 FEW_VALUES = 12
 """Whole numbers between bounds nearer than this are all listed."""
-PROBES, COMPARED = 20, 5
-"""At how many points it is looked which entries a feature rests on, and at how many features of two models are compared."""
+PROBES, COMPARED = 20, 2**14
+"""At how many points it is looked which entries a feature rests on, and over how many features of two models are compared."""
 ELSEWHERE = 0.6180339887498949
 """The value of real numbers in all other arrays where features of two models are compared."""
+MOST = 1e300
+"""What is larger counts as this in means of features, and what is no number as 0."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +106,15 @@ class CovariateFeatures:
         return uses, [len(used) == 1 and not bent[k] for k, used in enumerate(uses)]
 
     def probed(self) -> tuple[tuple[float, ...], ...]:
-        """All features at each of a few points: a release holds them, so that it is not taken for one of other features.
+        """Means of all features over many points, and of their sizes: a release holds them, so that it is not taken for one of others.
 
-        They are computed from the model's graph and from declared bounds alone, at points that are the same for everybody.
+        Points have weights of their own, so that two functions that differ at any of them have different means. They are computed from the
+        model's graph and from declared bounds alone, at points that are the same for everybody.
         """
-        return tuple(tuple(map(float, row)) for row in self(self._points(COMPARED), ELSEWHERE).reshape(COMPARED, -1))
+        values = self(self._points(COMPARED), ELSEWHERE).reshape(COMPARED, -1)
+        values = np.clip(np.nan_to_num(values, nan=0.0), -MOST, MOST)
+        weights = (0.5 + np.arange(1, COMPARED + 1) * 2**0.2 % 1)[:, None] / COMPARED
+        return tuple(tuple(map(float, (weights * each).sum(axis=0))) for each in (values, np.abs(values)))
 
     def _points(self, many: int) -> np.ndarray:
         """Points (many, E) within the bounds: multiples of irrational numbers, less their whole parts.

@@ -18,7 +18,7 @@ from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.privacy.requests import PosteriorRequest
-from pymc_dp.releases.from_data import check_declared, check_tables, names_of, sized_by, source_of
+from pymc_dp.releases.from_data import check_declared, check_tables, columns_read, sized_by, source_of
 from pymc_dp.releases.source import Source
 
 NAT = 2**20
@@ -82,7 +82,7 @@ class Task:
             return None
         (spec, paths), person = self._read, self.protection.person
         check_declared(self.protection)
-        source = source_of(self.model, names_of(self.model, spec, paths, self.protection), self.data, key_column(spec, person))
+        source = source_of(self.model, columns_read(self.model, spec, paths, self.protection), self.data, key_column(spec, person))
         check_tables(source, "Draws from the posterior")
         return source
 

@@ -54,14 +54,14 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
 
 
 def _has_features(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:
-    """Whether the model's features have the values that those of the release have, at points within bounds. Older releases hold none."""
+    """Whether the model's features have the means that those of the release have, over points within bounds. Older releases hold none."""
     assert noisy.regression is not None
     told = np.array(noisy.regression.probed)
     if not told.size:
         return True
     own = np.array(CovariateFeatures(likelihood, {name: ends for name, *ends in noisy.covariates}).probed())
-    size = np.abs(told[np.isfinite(told)]).max(initial=0.0)
-    return told.shape == own.shape and np.allclose(told, own, rtol=ROUNDING, atol=ROUNDING * size, equal_nan=True)
+    # Each in its own units: incomes may stand beside shares.
+    return told.shape == own.shape and bool((np.abs(told - own) <= ROUNDING * own[1]).all())
 
 
 def _features(noisy: NoisyStatistic) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 
+from pymc_dp.models.level_labels import level_labels
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
-from pymc_dp.models.structure import indexed_axes, without_casts
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.calls import explained
@@ -65,7 +65,8 @@ def synthesize(
     Returns
     -------
     xarray.Dataset
-        Observed variables and covariates of dims (set, record, ...). An index into a dim with labels has these labels as values.
+        Observed variables and covariates of dims (set, record, ...). An index into a dim with labels, and a categorical variable along
+        one, has these labels as values.
         ``synthetic.isel(set=0, drop=True).to_dataframe()`` is a table.
 
     Raises
@@ -235,23 +236,11 @@ def _labelled(
         for name, values in same.items()
     }
     data = data.assign(columns)
-    for name, labels in _labels(spec).items():
+    for name, labels in level_labels(spec).items():
         values = data[name] if name in data.data_vars else None
         if values is not None and values.dtype.kind in "iub" and 0 <= int(values.min()) <= int(values.max()) < len(labels):
-            data[name] = (values.dims, labels[values.values.astype(int)])
+            data[name] = (values.dims, np.asarray(labels)[values.values.astype(int)])
     return data
-
-
-def _labels(spec: ModelSpec) -> dict[str, np.ndarray]:
-    """Labels of the dim that each array or observed variable indexes, where all its dims have the same."""
-    dims: dict[str, set[str]] = {}
-    for likelihood in spec.likelihoods:
-        names = {placeholder.variable: placeholder.name for placeholder in likelihood.inputs}
-        for index, indexed in indexed_axes(list(likelihood.parameters)):
-            if (name := names.get(without_casts(index))) is not None:
-                dims.setdefault(name, set()).update(indexed)
-    known = {name: {tuple(spec.coords.get(dim) or ()) for dim in of_name} for name, of_name in dims.items()}
-    return {name: np.asarray(next(iter(labels))) for name, labels in known.items() if len(labels) == 1 and all(labels)}
 
 
 # ---------- what several sets say together

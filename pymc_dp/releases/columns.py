@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pymc as pm
 
+from pymc_dp.families.values import Labels
+from pymc_dp.models.level_labels import dim_of_levels
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder, RecordPaths
 from pymc_dp.plans.bins import Bins
@@ -14,7 +16,7 @@ from pymc_dp.plans.plan import planned_release, refuse_problems
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.cells import public_cells_of
-from pymc_dp.releases.from_data import check_declared, names_of, sized_by, source_of, with_records_of
+from pymc_dp.releases.from_data import check_declared, columns_read, sized_by, source_of, with_records_of
 from pymc_dp.releases.source import Source
 
 
@@ -38,13 +40,13 @@ def inspection_with_columns(model: pm.Model, protection: Protection, data: objec
         return spec, inspection_of(spec, protection)
     try:
         check_declared(protection)
-        names = names_of(model, spec, paths, protection)
+        columns = columns_read(model, spec, paths, protection)
     except Refusal as refusal:
         return spec, _against(inspection_of(spec, protection), refusal)
     key = key_column(spec, protection.person)
-    source = source_of(model, names, data, key)
+    source = source_of(model, columns, data, key)
     spec = sized_by(spec, source, protection)
-    read_as = {name: "; ".join(dict.fromkeys(_read_as(name, spec, protection.bounds or {}))) for name in names}
+    read_as = {name: "; ".join(dict.fromkeys(_read_as(name, labels, spec, protection.bounds or {}))) for name, labels in columns.items()}
     whose = {} if key is None else {key: "whose a row is"}
     shown = replace(inspection_of(spec, protection), columns=tuple((read_as | whose).items()))
     try:
@@ -68,14 +70,20 @@ def _check_opened(spec: ModelSpec, paths: Mapping[str, RecordPaths], protection:
         with_records_of(public_cells_of(planned, paths[planned.likelihood.name]), source)
 
 
-def _read_as(name: str, spec: ModelSpec, bounds: Mapping[str, object]) -> list[str]:
+def _read_as(name: str, labels: Labels, spec: ModelSpec, bounds: Mapping[str, object]) -> list[str]:
     """What the values of a column are read as, once for every place where the model has them."""
     readings = []
     for likelihood in spec.likelihoods:
         if likelihood.name == name:
             readings.append(_observed(likelihood, bounds.get(name)))
         readings += [_given(placeholder, bounds.get(name)) for placeholder in likelihood.inputs if placeholder.name == name]
-    return readings
+    dim = dim_of_levels(spec, name)
+    if labels:
+        return [f"a label of {dim}, or {reading}" for reading in readings]
+    unread = dim is not None and any(isinstance(label, str) for label in spec.coords[dim] or ())
+    return [
+        f"{reading}; no labels of {dim}, which files of text may take for something else" if unread else reading for reading in readings
+    ]
 
 
 def _observed(likelihood: Likelihood, bounds: object) -> str:

@@ -4,12 +4,14 @@ The model is built on a few placeholder rows, whose values are never read. What 
 of records is private, so that the plan does not rest on how many placeholders there are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 
+from pymc_dp.families.values import NO_LABELS, Labels
+from pymc_dp.models.level_labels import places_of_labels
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPaths
 from pymc_dp.plans.network import Network
@@ -77,25 +79,26 @@ def columns_of(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPath
     return tuple(dict.fromkeys(names))
 
 
-def names_of(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection) -> tuple[str, ...]:
-    """Names of the columns that the model reads.
+def columns_read(model: pm.Model, spec: ModelSpec, paths: Mapping[str, RecordPaths], protection: Protection) -> dict[str, Labels]:
+    """The columns that the model reads, and at which places the labels of their levels stand.
 
     A model that is refused where the number of records is private is refused, too: nothing in it may rest on how many placeholders there
     are.
     """
     refuse_problems(spec)
     refuse_problems(read_spec(model, protection.public, sized=False, binned=protection.binned))
-    return columns_of(spec.likelihoods, paths)
+    names = columns_of(spec.likelihoods, paths)
+    return dict.fromkeys(names, NO_LABELS) | places_of_labels(spec, names)
 
 
-def source_of(model: pm.Model, names: Sequence[str], data: object, key: str | None = None) -> Source:
+def source_of(model: pm.Model, columns: Mapping[str, Labels], data: object, key: str | None = None) -> Source:
     """These columns of the data, and the one that says whose a row is. Arrays that no likelihood uses stay as they are, and no column may
     have their names.
     """
-    return Source.of(data, names, unread_in(model, (*names, *(() if key is None else (key,)))), key)
+    return Source.of(data, columns, unread_in(model, (*columns, *(() if key is None else (key,)))), key)
 
 
-def unread_in(model: pm.Model, names: Sequence[str]) -> tuple[str, ...]:
+def unread_in(model: pm.Model, names: Iterable[str]) -> tuple[str, ...]:
     """Names of arrays that no likelihood uses."""
     return tuple(sorted({str(array.name) for array in model.data_vars} - set(names)))
 

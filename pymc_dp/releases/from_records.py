@@ -32,7 +32,7 @@ from pymc_dp.releases.from_data import (
     check_declared,
     check_rounds,
     check_tables,
-    names_of,
+    columns_read,
     sized_by,
     source_of,
     summed,
@@ -120,8 +120,9 @@ def release(
         The budget of this data set, or a part of it, which is charged before a record is read. Without one nothing remembers
         what was spent.
     data : DataFrame, pyarrow.Table, table of DuckDB, xarray.Dataset, or path, pattern, list or directory of Parquet files, optional
-        The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``. They are read
-        in blocks, once in every round of noise; DataFrames of dask and Spark are summed by their workers (docs/large_data.md).
+        The records, where the model observes only placeholders: columns are named as its observed variables and ``pm.Data``, and hold
+        numbers or labels of the model's dims. They are read in blocks, once in every round of noise; DataFrames of dask and Spark are
+        summed by their workers (docs/large_data.md).
     progressbar : bool
         Whether your terminal shows how many rows of ``data`` were read. Where their number is private, let nobody else see the bar: it is
         not part of the release. It is written to no notebook, file or log.
@@ -177,7 +178,7 @@ def _checked(
     source = None
     if data is not None:
         check_declared(protection)
-        source = source_of(meant, names_of(meant, spec, paths, protection), data, key_column(spec, protection.person))
+        source = source_of(meant, columns_read(meant, spec, paths, protection), data, key_column(spec, protection.person))
         if isinstance(noise, Fourier):
             check_tables(source, "Fourier coefficients")
         spec = sized_by(spec, source, protection)
@@ -213,7 +214,7 @@ def _checked(
             return finish(receipt, tables_over(priced.opened, priced.network, source, sized=protection.sized, progressbar=progressbar))
         return finish(receipt, sums(priced.released), lambda cells: sums([cells])[cells.name])
 
-    crowds, columns = tuple(cells.crowd for cells in priced.opened), () if source is None else source.names
+    crowds, columns = tuple(cells.crowd for cells in priced.opened), {} if source is None else source.columns
     return PreparedRelease(
         priced.plan, crowds, ledger is not None, pay_and_draw, pay, finish, tuple(priced.released), columns, priced.parts
     )

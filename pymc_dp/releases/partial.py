@@ -38,7 +38,7 @@ class SharedRelease:
     _records: int | None
 
     def __repr__(self) -> str:
-        return f"SharedRelease({', '.join(self.plan.names)}; {self.plan.parts} parts)"
+        return f"SharedRelease({', '.join(self.plan.columns)}; {self.plan.parts} parts)"
 
     def __reduce__(self) -> tuple:
         """The right to draw noise is there once."""

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from pymc_dp.families.values import Labels
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.hints import warn_of_sparse_cells
 from pymc_dp.plans.missing import warn_of_missing
@@ -42,8 +43,8 @@ class PreparedRelease:
         The first and the last part of that, where records are read elsewhere: to a receipt, and from it and exact sums to the release.
     opened : tuple of PublicCells
         Of every observed variable that is released by itself, all that is public.
-    columns : tuple of str
-        Those that are read, of records beside the model.
+    columns : dict of str to dict of str to int
+        Those that are read, of records beside the model, and of each at which place its labels stand.
     parts : tuple of Divided
         How epsilon is divided among observed variables that are released by themselves.
     """
@@ -55,7 +56,7 @@ class PreparedRelease:
     pay: Callable[[], Receipt]
     finish: Callable[[Receipt, Mapping[str, np.ndarray] | None], Release]
     opened: tuple[PublicCells, ...]
-    columns: tuple[str, ...]
+    columns: Mapping[str, Labels]
     parts: tuple[Divided, ...] = ()
 
     def pay_and_draw(self) -> Release:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from pymc_dp.families.values import Labels
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
@@ -32,8 +33,10 @@ class SharedPlan:
     release : str
         Which release it belongs to.
     parts : int
-    names, unread : tuple of str
-        Columns that are read, and names that no column may have.
+    columns : dict of str to dict of str to int
+        Columns that are read, and of each at which place its labels stand.
+    unread : tuple of str
+        Names that no column may have.
     sized : bool
         Whether the number of records is public.
     opened : tuple of PublicCells
@@ -43,7 +46,7 @@ class SharedPlan:
 
     release: str
     parts: int
-    names: tuple[str, ...]
+    columns: Mapping[str, Labels]
     unread: tuple[str, ...]
     sized: bool
     opened: tuple[PublicCells, ...]
@@ -56,7 +59,7 @@ class SharedPlan:
         return cloudpickle.loads, (cloudpickle.dumps(_Fields(dict(self.__dict__))),)
 
     def __repr__(self) -> str:
-        return f"SharedPlan({', '.join(self.names)}; {self.parts} parts)"
+        return f"SharedPlan({', '.join(self.columns)}; {self.parts} parts)"
 
 
 class _Fields(dict):
@@ -96,7 +99,7 @@ class PartialStatistics:
 def part_of(plan: SharedPlan, chunk: object, part: int, sums: Sums) -> PartialStatistics:
     """Exact sums over the records of one part: where rows of persons are protected together, of those persons who are in it."""
     key, at_most = plan.person or (None, None)
-    source = Source.of(chunk, plan.names, plan.unread, key)
+    source = Source.of(chunk, plan.columns, plan.unread, key)
     if isinstance(source.table, Spread):
         raise Refusal("A part is read where it lies, and this table is in several parts itself. Write release(..., data=...) with it.")
     return PartialStatistics(
@@ -141,7 +144,7 @@ def sums_of_parts(
 
     table: Spread = source.table
     person = None if source.key is None or at_most is None else (source.key, at_most)
-    plan = SharedPlan(uuid4().hex, table.parts, source.names, (), sized, tuple(opened), person)
+    plan = SharedPlan(uuid4().hex, table.parts, source.columns, (), sized, tuple(opened), person)
     names = source.names if person is None else (*source.names, person[0])
     parts = [pickle.loads(sent) for sent in table.results(sums_of_part, names, cloudpickle.dumps((plan, sums)))]
     try:

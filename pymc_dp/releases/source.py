@@ -1,18 +1,19 @@
 """Records that are not in the model: columns of a table, as blocks of numbers.
 
-A value becomes a double by itself: a number is the nearest double, a truth value 0 or 1, text that spells either is that, and
-anything else is missing. Nothing fails because of a value, and none is read otherwise because of another. Only names of columns and the
-number of rows are looked at before ``blocks`` is asked.
+A value becomes a double by itself: a number is the nearest double, a truth value 0 or 1, text that is the label of a level of the model
+is its place, text that spells a number or a truth value is that, and anything else is missing. Nothing fails because of a value, and none
+is read otherwise because of another. Only names of columns and the number of rows are looked at before ``blocks`` is asked.
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
-from pymc_dp.families.values import double_of
+from pymc_dp.families.values import NO_LABELS, Labels, double_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
@@ -48,6 +49,9 @@ NUMBERS_AT_ONCE = 2**21
 MOST_ROWS = NUMBERS_AT_ONCE // 2
 """No block of ``Source.blocks`` has more rows."""
 
+TEXTS_REMEMBERED = 2**12
+"""So many different texts are looked at once only, in every part of a column."""
+
 IN_FILES = "Write them to Parquet files, and give data= their paths, or what dask.dataframe.read_parquet makes of these."
 UNREADABLE = "A part of the table cannot be looked at. See that every worker can read it."
 
@@ -69,40 +73,48 @@ class Source:
     Attributes
     ----------
     table : object
-    names : tuple of str
-        Columns that are read.
+    columns : dict of str to dict of str to int
+        Columns that are read, and of each at which place its labels stand.
     key : str or None
         The column that says whose a row is.
     """
 
     table: Any
-    names: tuple[str, ...]
+    columns: Mapping[str, Labels]
     key: str | None = None
 
     @classmethod
-    def of(cls, data: object, names: Sequence[str], unread: Collection[str] = (), key: str | None = None) -> "Source":
+    def of(
+        cls, data: object, columns: Mapping[str, Labels] | Sequence[str], unread: Collection[str] = (), key: str | None = None
+    ) -> "Source":
         """The columns of these names, or a refusal that says what is missing; no value is looked at.
 
-        ``unread`` are names that no column may have, because the model would keep its own array of that name; ``key`` is the column that
-        says whose a row is.
+        Of columns without labels the names are enough. ``unread`` are names that no column may have, because the model would keep its
+        own array of that name; ``key`` is the column that says whose a row is.
         """
+        read = columns if isinstance(columns, Mapping) else dict.fromkeys(columns, NO_LABELS)
         if isinstance(data, Elsewhere):
-            return cls(data, tuple(names), key)
+            return cls(data, read, key)
         table = table_of(data, WORDS)
-        if kept := sorted(set(unread) & set(check_columns(table, names, WORDS))):
+        if kept := sorted(set(unread) & set(check_columns(table, [*read], WORDS))):
             raise Refusal(
                 f"data has a column called {kept[0]}, but the model keeps its own array of that name, because records do not enter there."
                 " Rename the pm.Data, or leave the column out."
             )
-        columns = [*names] if key is None else [*names, key]
+        wanted = [*read] if key is None else [*read, key]
         if key is not None:
-            check_columns(table, columns, WORDS)
+            check_columns(table, wanted, WORDS)
             check_key(table.files if isinstance(table, Spread) else table, key)
         if isinstance(table, Spread):
             if key is not None and (table := table.by_person(key, place_of)) is None:
                 raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")
-            table.check(columns, look)
-        return cls(table, tuple(names), key)
+            table.check(wanted, look)
+        return cls(table, read, key)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns that are read."""
+        return tuple(self.columns)
 
     @property
     def records(self) -> int:
@@ -118,12 +130,12 @@ class Source:
         if files := files_of(self.table):
             for file in files:
                 for batch in stored_in_file(file, columns):
-                    block = {name: numbers(values) for name, values in zip(self.names, batch.columns)}
+                    block = {name: numbers(values, labels) for (name, labels), values in zip(self.columns.items(), batch.columns)}
                     yield block if self.key is None else block | {WHOSE: names_in(batch.column(many))}
             return
         if is_one(self.table, "duckdb", "DuckDBPyRelation"):
             for batch in columns_in(self.table, self.names, self.key):
-                block = {name: _of_database(values) for name, values in zip(self.names, batch.columns)}
+                block = {name: _of_database(values, labels) for (name, labels), values in zip(self.columns.items(), batch.columns)}
                 yield block if self.key is None else block | {WHOSE: names_in(batch.column(many))}
             return
         read = numbers
@@ -137,7 +149,7 @@ class Source:
         rows = max(NUMBERS_AT_ONCE // max(len(columns), 2), 1)
         for start in range(0, self.records, rows):
             part = slice(start, start + rows)
-            block = {name: read(stored[name](part)) for name in self.names}
+            block = {name: read(stored[name](part), labels) for name, labels in self.columns.items()}
             yield block if self.key is None else block | {WHOSE: names_in(stored[self.key](part))}
 
     def distinct(self) -> tuple[dict[str, np.ndarray], np.ndarray] | None:
@@ -149,7 +161,7 @@ class Source:
             return None
         if (counted := counted_in(self.table, self.names)) is None:
             return None
-        whole = {name: _of_database(values.combine_chunks()) for name, values in zip(self.names, counted.columns)}
+        whole = {name: numbers(values.combine_chunks()) for name, values in zip(self.names, counted.columns)}
         return whole, counted.column("times").to_numpy()
 
     def _stored(self, name: str) -> Callable[[slice], Any]:
@@ -194,7 +206,7 @@ def rows_at(chunk: object) -> int:
     return rows_in(table, [*table.variables] if is_one(table, "xarray", "Dataset") else ())
 
 
-def numbers(values: Any) -> np.ndarray:
+def numbers(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     """An Arrow array as doubles, NaN where there is no number: float64 of shape (N,). Only its type decides how.
 
     Whole numbers of which none is missing are left as they are, which are the same numbers, and are not copied.
@@ -203,7 +215,7 @@ def numbers(values: Any) -> np.ndarray:
     from pyarrow import types
 
     if is_one(values, "pyarrow", "ChunkedArray"):
-        chunks = [numbers(chunk) for chunk in values.chunks]
+        chunks = [numbers(chunk, labels) for chunk in values.chunks]
         return chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.zeros(0)])
     if isinstance(values.type, pa.JsonType):
         values = values.storage
@@ -213,31 +225,31 @@ def numbers(values: Any) -> np.ndarray:
     if not holds_levels(kind):
         return np.full(len(values), np.nan)
     if types.is_run_end_encoded(kind):
-        return of_runs(values, numbers)
+        return of_runs(values, partial(numbers, labels=labels))
     if types.is_dictionary(kind):
-        return of_codes(values, np.append(numbers(values.dictionary), np.nan))
+        return of_codes(values, np.append(numbers(values.dictionary, labels), np.nan))
     if types.is_decimal(kind):
         return doubles_of_decimals(values)
     if is_text(kind):
-        return _one_by_one(decoded(short(values)))
+        return _one_by_one(decoded(short(values)), labels)
     if types.is_float16(kind):
         values = values.cast(pa.float32())
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _of_database(values: Any) -> np.ndarray:
+def _of_database(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     from pyarrow import types
 
-    return _one_by_one(decoded(values)) if types.is_binary(values.type) or types.is_large_binary(values.type) else numbers(values)
+    return _one_by_one(decoded(values), labels) if types.is_binary(values.type) or types.is_large_binary(values.type) else numbers(values)
 
 
-def _of_pandas(values: Any) -> np.ndarray:
+def _of_pandas(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     """A Series, or the Index of categories; pandas and Arrow guess no type from its values. Without Arrow the same, value by value."""
     import pandas as pd
 
     kind = type(values.dtype)
     if kind is pd.CategoricalDtype:
-        return np.append(_of_pandas(values.cat.categories).astype(np.float64), np.nan)[
+        return np.append(_of_pandas(values.cat.categories, labels).astype(np.float64), np.nan)[
             values.cat.codes.to_numpy()
         ]  # the last is that of the code -1: missing
     if kind in (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype):
@@ -246,16 +258,16 @@ def _of_pandas(values: Any) -> np.ndarray:
         values = values.array.to_dense()
     elif not isinstance(values.dtype, np.dtype):
         one_by_one = getattr(values.dtype, "storage", "") == "python" or not has_arrow()
-        return _one_by_one(list(values)) if one_by_one else numbers(arrow_of(values))
-    return _of_array(values)
+        return _one_by_one(list(values), labels) if one_by_one else numbers(arrow_of(values), labels)
+    return _of_array(values, labels)
 
 
-def _of_array(values: Any) -> np.ndarray:
+def _of_array(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     """A Series or an array of a type of NumPy's."""
     if values.dtype.kind in "mM":
         return np.full(len(values), np.nan)
     if values.dtype.kind not in "biufc":
-        return _one_by_one(list(values))
+        return _one_by_one(list(values), labels)
     stored = np.asarray(values)
     if stored.dtype.kind in "iu":
         return stored
@@ -264,20 +276,33 @@ def _of_array(values: Any) -> np.ndarray:
     return stored.astype(np.float64, copy=False)
 
 
-def _of_polars(values: Any) -> np.ndarray:
+def _of_polars(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     import polars as pl
 
     kind = values.dtype
     if kind == pl.Object:  # of which Arrow would get addresses
-        return _one_by_one(values.to_list())
+        return _one_by_one(values.to_list(), labels)
     if kind in (pl.String, pl.Binary):
-        return numbers(values.to_arrow(compat_level=pl.CompatLevel.newest()))
+        return numbers(values.to_arrow(compat_level=pl.CompatLevel.newest()), labels)
     if str(kind) in ("Int128", "UInt128"):
         return numbers(values.cast(pl.Float64).to_arrow())
     if kind.is_numeric() or kind in (pl.Boolean, pl.Categorical, pl.Enum):
-        return numbers(values.to_arrow())
+        return numbers(values.to_arrow(), labels)
     return np.full(len(values), np.nan)
 
 
-def _one_by_one(values: Iterable[object]) -> np.ndarray:
-    return np.array([double_of(value) for value in values], dtype=np.float64)
+def _one_by_one(values: Iterable[object], labels: Labels) -> np.ndarray:
+    """Each value by itself; of the first texts that differ it is remembered what they are."""
+    known: dict[str, float] = {}
+
+    def read(value: object) -> float:
+        if type(value) is not str:
+            return double_of(value, labels)
+        number = known.get(value)
+        if number is None:
+            number = double_of(value, labels)
+            if len(known) < TEXTS_REMEMBERED:
+                known[value] = number
+        return number
+
+    return np.fromiter(map(read, values), np.float64)

@@ -16,6 +16,10 @@ MEANS = {
     "standardised": lambda z, a, b: a + b * (z - 0.5) / 0.3,
     "a knot": lambda z, a, b: a + b * pm.math.maximum(z - 0.2, 0),
     "another knot": lambda z, a, b: a + b * pm.math.maximum(z - 0.21, 0),
+    "a step": lambda z, a, b: a + b * (z > 0.2),
+    "another step": lambda z, a, b: a + b * (z > 0.201),
+    "a bump": lambda z, a, b: a + b * pm.math.exp(-(((z - 0.2) * 20) ** 2)),
+    "another bump": lambda z, a, b: a + b * pm.math.exp(-(((z - 0.21) * 20) ** 2)),
 }
 RESPELLED = {
     "a line": lambda z, a, b: (z * b) + a,
@@ -24,6 +28,10 @@ RESPELLED = {
     "standardised": lambda z, a, b: b * (-0.5 + z) / 0.3 + a,
     "a knot": lambda z, a, b: b * pm.math.switch(z > 0.2, z - 0.2, 0) + a,
     "another knot": lambda z, a, b: a + b * ((pm.math.abs(z - 0.21) + z - 0.21) / 2),
+    "a step": lambda z, a, b: a + b * (1 - (z <= 0.2)),
+    "another step": lambda z, a, b: a + b * (1 - (z <= 0.201)),
+    "a bump": lambda z, a, b: a + b / pm.math.exp((20 * z - 4) ** 2),
+    "another bump": lambda z, a, b: a + b / pm.math.exp(400 * (z - 0.21) * (z - 0.21)),
 }
 BOUNDS = {"y": (-2, 2), "z": (-1, 1)}
 
@@ -61,6 +69,22 @@ def test_however_a_function_is_written_its_sums_are_taken(released, name, tmp_pa
     read = pmdp.Release.from_netcdf(tmp_path / "r.nc")
     assert read == released[name]
     assert pmdp.rewrite(normal(RESPELLED[name]), read).privacy == read
+
+
+def test_features_are_compared_each_in_its_own_units():
+    """An income beside a share hides no other function of the share."""
+
+    def model(mean):
+        with pm.Model() as made:
+            income = pm.Data("income", np.linspace(0, 5_000_000, 60))
+            pm.Normal("y", mean(pm.Data("z", Z), pm.Normal("a"), pm.Normal("b")) + pm.Normal("c") * income, 1, observed=Z)
+        return made
+
+    released = pmdp.release(model(MEANS["a square"]), epsilon=1.0, bounds=BOUNDS | {"income": (0, 5_000_000)}, missing={})
+    pmdp.rewrite(model(RESPELLED["a square"]), released)
+    for other in ("a cube", "a step", "a bump"):
+        with pytest.raises(pmdp.Refusal, match="other functions of the covariates"):
+            pmdp.rewrite(model(MEANS[other]), released)
 
 
 def test_scores_of_other_functions_are_refused():

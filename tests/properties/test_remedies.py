@@ -235,6 +235,24 @@ def knots():
     return model
 
 
+def row_of_knots():
+    r = gallery.records(N)
+    with pm.Model() as model:
+        bumps = pm.math.exp(-(((pm.Data("z", r.z)[:, None] - np.array([[-0.5, 0.5]])) / np.array([0.4, 0.5])) ** 2))
+        pm.Normal("x", pm.math.dot(bumps, pm.Normal("b", shape=2)), 1, observed=r.x)
+    return model
+
+
+def test_a_constant_in_one_row_is_declared_as_well():
+    """It has an axis where records may lie, along which there is a single row."""
+    bounds = {"x": (-4, 4), "z": (-1, 1)}
+    (row,) = pmdp.inspect(row_of_knots(), bounds=bounds).rows
+    assert "write public=['x:0', 'x:1']" in row.reason
+    result, written = followed(row_of_knots, {"bounds": bounds}, most=2)
+    assert isinstance(result, pmdp.Release), result
+    assert written["public"] == ["x:0", "x:1"]
+
+
 def test_constants_without_a_name_are_declared_in_one_step():
     """Where the number of records is public, which tells constants from records; one after the other where it is not."""
     bounds = {"x": (-4, 4), "z": (-1, 1)}

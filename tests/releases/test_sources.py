@@ -80,7 +80,7 @@ def test_inspect_says_the_columns_and_reads_none(tmp_path, monkeypatch):
         assert len(shown[neighbours]) == 1
     [text], [private] = shown.values()
     read_as = "site (a whole number from 0 to 2)", "k (a whole number from 0 to 1)", "y (a number from -1 to 1)"
-    for said in (*read_as, "none was read", "such as a label"):
+    for said in (*read_as, "none was read", "text that is none of these will count as missing"):
         assert said in text
         assert said in private
     assert "from 50 records" in text

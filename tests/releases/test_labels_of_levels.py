@@ -1,0 +1,178 @@
+"""Columns of ``data=`` that hold labels: each is the place of a label of the dim that the model has for it, whatever else is there."""
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+import xarray as xr
+from checks import contents, flat, refused, seam_of
+
+import pymc_dp as pmdp
+from pymc_dp.families.values import stays_text
+from pymc_dp.releases.source import Source
+
+duckdb = pytest.importorskip("duckdb")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+csv = pytest.importorskip("pyarrow.csv")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SITES = ["north", "Île-de-France", "18-29"]
+PARTIES = ["no", "yes", "other"]
+WHOSE = {"missing": ["site_of", "vote"]}
+
+
+def model(sites=SITES, parties=PARTIES):
+    with pm.Model(coords={"site": sites, "party": parties}) as built:
+        site = pm.Data("site_of", np.zeros(2, dtype=int))
+        pm.Bernoulli("ill", pm.math.invlogit(pm.Normal("a", dims="site") + pm.Normal("b"))[site], observed=np.zeros(2, dtype=int))
+        shares = pm.math.softmax(pm.Normal("c", dims=("site", "party")) + pm.Normal("d", dims="party"), axis=-1)
+        pm.Categorical("vote", shares[site], observed=np.zeros(2, dtype=int))
+    return built
+
+
+def said(data, neighbours="replace", **more):
+    """All that a release says where the noise is nothing, and so its exact sums."""
+    with seam_of(0):
+        return contents(pmdp.release(model(**more), epsilon=1, neighbours=neighbours, data=data, **WHOSE))
+
+
+def places(n=50):
+    rng = np.random.default_rng(1)
+    return pd.DataFrame({"site_of": rng.integers(0, 3, n), "vote": rng.integers(0, 3, n), "ill": rng.integers(0, 2, n)})
+
+
+def labelled(frame):
+    return frame.assign(site_of=np.array(SITES, dtype=object)[frame["site_of"]], vote=np.array(PARTIES, dtype=object)[frame["vote"]])
+
+
+def sources(frame, folder):
+    """The same labels as every kind of text that a table may hold."""
+    yield from (frame, frame.astype({"site_of": "category", "vote": "str"}), frame.sample(frac=1, random_state=2))
+    yield frame.assign(site_of=frame["site_of"].str.encode("utf-8"))
+    yield pl.from_pandas(frame)
+    yield pl.from_pandas(frame).with_columns(pl.col("site_of").cast(pl.Enum(SITES[::-1])), pl.col("vote").cast(pl.Categorical))
+    table = pa.Table.from_pandas(frame)
+    yield table
+    yield table.set_column(0, "site_of", table["site_of"].dictionary_encode()).set_column(1, "vote", table["vote"].cast(pa.large_string()))
+    parquet.write_table(table, folder / "records.parquet", row_group_size=7)
+    yield folder / "records.parquet"
+    csv.write_csv(table, folder / "records.csv")
+    yield pd.read_csv(folder / "records.csv")
+    yield pl.read_csv(folder / "records.csv", try_parse_dates=True)
+    yield csv.read_csv(folder / "records.csv")
+    connection = duckdb.connect()
+    connection.read_csv(str(folder / "records.csv"), header=True).create("records")
+    yield connection.table("records")
+    yield xr.Dataset({name: ("row", frame[name].to_numpy()) for name in frame})
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_labels_are_the_places_that_they_have_in_the_model(tmp_path, neighbours):
+    """Also behind sums, links and softmax, in observed levels, in every source, and beside numbers."""
+    expected = said(places(), neighbours)
+    for data in sources(labelled(places()), tmp_path):
+        assert said(data, neighbours) == expected
+    mixed = pd.concat([labelled(places())[::2], places()[1::2]])
+    assert said(mixed, neighbours) == expected
+    assert said(labelled(places()).replace({"north": "nord"}), neighbours) == said(places().replace({"site_of": {0: np.nan}}), neighbours)
+
+
+def test_parts_are_read_by_the_labels_of_the_model_too():
+    chunks = [labelled(places())[:20], labelled(places())[20:]]
+    with seam_of(0):
+        shared = pmdp.share_out(model(), parts=2, records=50, epsilon=1, neighbours="replace", **WHOSE)
+        parts = [pmdp.partial_statistics(shared.plan, chunk, k) for k, chunk in enumerate(chunks)]
+        assert contents(pmdp.add_up(shared, parts)) == said(places())
+
+
+def test_draws_from_a_posterior_read_labels_as_a_release_does():
+    with pm.Model(coords={"site": SITES}) as built:
+        shares = pm.Dirichlet("shares", np.ones(3), dims="site")
+        site = pm.Categorical("site_of", shares, observed=np.zeros(2, dtype=int))
+        pm.Bernoulli("ill", pm.Beta("p", 1, 1, dims="site")[site], observed=np.zeros(2, dtype=int))
+    frame = places(400).assign(ill=places(400)["site_of"] > 0)[["site_of", "ill"]]
+    for data in (frame, frame.assign(site_of=np.array(SITES)[frame["site_of"]])):
+        idata = pmdp.sample(model=built, data=data, epsilon=5_000, mechanism=pmdp.PosteriorSample(draws=20), progressbar=False)
+        drawn = idata.posterior.mean(("chain", "draw"))
+        np.testing.assert_allclose(drawn["p"], [0, 1, 1], atol=0.15)  # of about 130 records each
+        np.testing.assert_allclose(drawn["shares"], frame["site_of"].value_counts(normalize=True).sort_index(), atol=0.1)
+
+
+def test_inspect_says_what_is_read_as_a_label():
+    shown = flat(pmdp.inspect(model(), data=labelled(places())))
+    assert "site_of (a label of site, or a whole number from 0 to 2)" in shown
+    assert "vote (a label of party, or a whole number from 0 to 2)" in shown
+    assert "text that is none of these will count as missing" in shown
+    shown = flat(pmdp.inspect(model(sites=["2001-01-01", "north", "NA"]), data=places()))
+    assert "site_of (a whole number from 0 to 2; no labels of site, which files of text may take for something else)" in shown
+
+
+@pytest.mark.parametrize("labels", [["yes", "no", "other"], ["m", "f", "x"], ["1", "2", "3"], ["a", "b", "y"], ["a", "b", "1.5"]])
+def test_a_label_that_spells_the_number_of_another_level_is_refused(labels):
+    """A file of such labels alone may be read as numbers, and one record more as text."""
+    for door in (pmdp.inspect, lambda *arguments, **named: pmdp.release(*arguments, epsilon=1, **named)):
+        said_of = model(parties=labels)
+        words = refused(door, said_of, data=places()) if door is not pmdp.inspect else flat(door(said_of, data=places()))
+        assert "spells the number of another level" in words
+        assert "Number the column by a list of your own" in words
+
+
+ODD = ["2001-01-01", "12:30", "27001", "epoch", "NaN", "NULL", "None", "n/a", "<NA>", "#N/A", "1-2-3", "inf", "", " ", "1e5", "0x1f"]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else(odd):
+    """They count as missing, as all text did that spells no number of a level; numbers are places as before."""
+    sites = ["north", "south", odd]
+    assert not stays_text(odd)
+    assert said(places(), sites=sites) == said(places())
+    nobody = places().assign(site_of=np.nan)
+    assert said(places().assign(site_of="north"), sites=sites) == said(nobody, sites=sites)
+
+
+TEXTS = [*SITES, "north", "under 18", "<18", ">= 65", "65+", "2010-11", "18 to 29", "0–14 years", "1st", "北", "January", "noon", "today"]
+
+
+@pytest.mark.parametrize("reader", ["pandas", "polars", "Arrow", "DuckDB"])
+@pytest.mark.parametrize("text", [*TEXTS, "y", "N", "Yes", "t"])
+def test_a_label_that_is_alone_in_a_file_is_read_as_beside_others(reader, text, tmp_path):
+    """One record decides what a reader takes a whole column for, and so must not decide what becomes of the others."""
+    assert stays_text(text) == (text in TEXTS)
+    read = {
+        "pandas": pd.read_csv,
+        "polars": lambda path: pl.read_csv(path, try_parse_dates=True),
+        "Arrow": csv.read_csv,
+        "DuckDB": by_duckdb,
+    }
+    numbers = []
+    for more in ("", "?\n", "5\n", "2001-01-01\n", "NA\n"):
+        path = tmp_path / "records.csv"
+        path.write_text(f"y\n{text}\n{text}\n{more}")
+        columns = {"y": {text: 7}} if text in TEXTS else ["y"]
+        numbers.append(np.concatenate([block["y"] for block in Source.of(read[reader](path), columns).blocks()])[:2].tolist())
+    assert numbers == [numbers[0]] * 5
+    assert np.isfinite(numbers[0]).all()
+
+
+def by_duckdb(path):
+    connection = duckdb.connect()
+    connection.read_csv(str(path), header=True, delimiter=",").create("records")
+    return connection.table("records")
+
+
+def test_many_different_texts_are_read_as_one_by_one():
+    """Beyond what is remembered of a column, too."""
+    texts = [f"{k}" for k in range(10_000)] + ["north", "?"] * 5
+    [block] = Source.of(pd.DataFrame({"y": texts}), {"y": {"north": 3}}).blocks()
+    np.testing.assert_array_equal(block["y"], [*range(10_000), *[3, np.nan] * 5])
+
+
+def test_two_dims_with_other_labels_name_no_levels():
+    with pm.Model(coords={"a": ["x", "y"], "b": ["y", "x"]}) as built:
+        k = pm.Data("k", np.zeros(2, dtype=int))
+        pm.Bernoulli("one", pm.Beta("p", 1, 1, dims="a")[k], observed=np.zeros(2, dtype=int))
+        pm.Bernoulli("two", pm.Beta("q", 1, 1, dims="b")[k], observed=np.zeros(2, dtype=int))
+    assert "a label of" not in flat(pmdp.inspect(built, data=pd.DataFrame({"k": ["x"], "one": [0], "two": [1]})))
