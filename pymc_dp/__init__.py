@@ -44,7 +44,7 @@ from pymc_dp.privacy.mechanisms import Fourier, Gaussian, Laplace
 from pymc_dp.privacy.requests import Annealing, Barker, Gibbs, Penalty, PosteriorSample
 from pymc_dp.private_models.annotation import annotate
 from pymc_dp.private_models.checking import marginal_likelihoods, predictive_check
-from pymc_dp.private_models.diagnosed import ClampedWarning, ConvergenceWarning
+from pymc_dp.private_models.diagnostics import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share
 from pymc_dp.private_models.prediction import predict
 from pymc_dp.private_models.predictive import posterior_predictive

@@ -23,7 +23,7 @@ from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
-from pymc_dp.private_models.diagnosed import warn_if_clamped, warn_if_unsettled
+from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model, takes_nutpie

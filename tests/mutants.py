@@ -46,7 +46,7 @@ class Mutant:
 MUTANTS = (
     # ---------- after a fit
     Mutant(
-        "all planned rows are one person's", "releases/imagined.py", "else np.arange(len(observed[likelihood.name])),\n",
+        "all planned rows are one person's", "releases/simulated.py", "else np.arange(len(observed[likelihood.name])),\n",
         "else np.zeros(len(observed[likelihood.name])),\n", "a plan of persons is of the rows that count",
         "test_plan.py::test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release[indexed-replace]",
     ),
@@ -179,7 +179,7 @@ MUTANTS = (
         "the noise of each published number is its own", "test_published_sums.py::test_each_cell_may_have_noise_of_its_own",
     ),
     Mutant(
-        "dummy rows fill up what is not said of cells", "releases/described.py", "any(leaf.name not in cell_values for leaf in leaves)",
+        "dummy rows fill up what is not said of cells", "releases/described_cells.py", "any(leaf.name not in cell_values for leaf in leaves)",
         "all(leaf.name not in cell_values for leaf in leaves)", "dummy rows of any content give the same model",
         "test_published_sums.py::test_an_array_of_cells_is_not_filled_up_with_dummy_rows",
     ),
@@ -1195,11 +1195,11 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[linear-laplace-replace]",
     ),
     Mutant(
-        "a plan that reads private arrays", "releases/imagined.py", "None if placeholder.private else evaluate(path.variable)",
+        "a plan that reads private arrays", "releases/simulated.py", "None if placeholder.private else evaluate(path.variable)",
         "evaluate(path.variable)", "a plan rests on no record", "test_plan.py::test_a_plan_rests_on_no_record[indexed]",
     ),
     Mutant(
-        "a plan that counts the records", "releases/imagined.py", " if protection.sized else {}", "",
+        "a plan that counts the records", "releases/simulated.py", " if protection.sized else {}", "",
         "a plan does not know a private number of records", "test_plan.py::test_a_private_number_of_records_decides_nothing[shared]",
     ),
     Mutant(
@@ -2079,7 +2079,7 @@ MUTANTS = (
         "draws lie where the result says", "test_truncated_draws.py::test_a_chain_never_leaves_its_interval",
     ),
     Mutant(
-        "missing values counted as unknowns", "models/instead.py", " if variable.owner.op.name not in arrays.imputed]", "]",
+        "missing values counted as unknowns", "models/alternatives.py", " if variable.owner.op.name not in arrays.imputed]", "]",
         "whether a value is missing does not show", "test_hiding_places.py::test_a_refusal_does_not_tell_whether_a_value_is_missing[nan_censored]",
     ),
     Mutant(
@@ -2595,7 +2595,7 @@ MUTANTS = (
         "chains that disagree are said to", "test_diagnosed.py::test_sample_says_that_its_chains_disagree[True]",
     ),
     Mutant(
-        "a variance as large as the noise has made it", "private_models/diagnosed.py", "np.minimum(variance, 1.0)", "variance",
+        "a variance as large as the noise has made it", "private_models/diagnostics.py", "np.minimum(variance, 1.0)", "variance",
         "what noise hides is not spoken of", "test_natural.py::test_a_regression_lost_in_the_noise_says_nothing",
     ),
     Mutant(
@@ -3008,8 +3008,8 @@ MUTANTS = (
     Mutant(
         "Fourier coefficients of people at the price of rows",
         "releases/network_tables.py",
-        "    if whole.protection.person is not None:\n        check_single",
-        "    if False:\n        check_single",
+        "    if whole.protection.person is not None:\n        name",
+        "    if False:\n        name",
         "no person moves more than is paid for",
         "test_persons.py::test_refusals_come_before_anything_is_spent",
     ),

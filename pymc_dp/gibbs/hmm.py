@@ -23,7 +23,7 @@ from pymc_dp.gibbs.chains import forward_backward
 from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.annotation import covering_all
-from pymc_dp.private_models.diagnosed import warn_if_unsettled
+from pymc_dp.private_models.diagnostics import warn_if_unsettled
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 

@@ -14,8 +14,8 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
+from pymc_dp.models.alternatives import instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import parametrised_in_bins
-from pymc_dp.models.instead import instead_of, is_alone, is_ordered
 from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number

@@ -25,7 +25,7 @@ from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.layout import page, wrapped
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import with_parents
-from pymc_dp.releases.imagined import PublicSide, public_side
+from pymc_dp.releases.simulated import PublicSide, public_side
 
 DRAWS, ROWS = 1000, 100
 """Draws from the priors, and records of every draw."""

@@ -15,7 +15,7 @@ from pymc_dp.models.spec import Placeholder
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.bounds import Bounded, bounds_by_name, covariate_bounds
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.imagined import PublicSide
+from pymc_dp.releases.simulated import PublicSide
 
 LAW = "Write covariate_law={{{0!r}: pm.Normal.dist(40, 12)}}, an array of draws, or a function of (rng, size)"
 

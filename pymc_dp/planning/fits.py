@@ -12,17 +12,17 @@ import pymc as pm
 import pytensor
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.redrawn import distribution_on
+from pymc_dp.models.simulated_values import distribution_on
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import substitute
 from pymc_dp.planning.records import Simulated
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.widths import QUANTILES
-from pymc_dp.private_models.diagnosed import ConvergenceWarning, warn_if_unsettled
+from pymc_dp.private_models.diagnostics import ConvergenceWarning, warn_if_unsettled
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.rewrite import rewritten, without_likelihoods
-from pymc_dp.releases.imagined import PublicSide
 from pymc_dp.releases.release import Release
+from pymc_dp.releases.simulated import PublicSide
 from pymc_dp.sampling import chains_of
 
 

@@ -21,8 +21,8 @@ from pymc_dp.privacy.accounting import Cost, Refusal, Weights, exact_delta, exac
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.mechanisms import Mechanism, resolve
 from pymc_dp.privacy.requests import MOST_DRAWS
-from pymc_dp.releases.imagined import PublicSide, imagined_release, public_side
 from pymc_dp.releases.release import Release
+from pymc_dp.releases.simulated import PublicSide, imagined_release, public_side
 
 if TYPE_CHECKING:
     import xarray as xr

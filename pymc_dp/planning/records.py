@@ -16,7 +16,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.predictive import drawn_on
 from pymc_dp.private_models.predictive_rows import Rows, with_parents
 from pymc_dp.private_models.rewrite import without_likelihoods
-from pymc_dp.releases.imagined import ByInput, PublicSide
+from pymc_dp.releases.simulated import ByInput, PublicSide
 
 if TYPE_CHECKING:
     import xarray as xr

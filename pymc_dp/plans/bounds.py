@@ -13,8 +13,8 @@ from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above
+from pymc_dp.plans.bin_nodes import nodes_of
 from pymc_dp.plans.bins import Bins
-from pymc_dp.plans.within import nodes_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained_class, not_numbers
 

@@ -7,15 +7,15 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Sensitivity
 from pymc_dp.families.limits import check_bounds
-from pymc_dp.models.instead import AT_RANDOM
+from pymc_dp.models.alternatives import AT_RANDOM
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.linear import length
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
+from pymc_dp.plans.bin_nodes import rows_with_nodes
 from pymc_dp.plans.bounds import Bounded, as_declared, binned_domain, predictor_name, shape_of_record
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
-from pymc_dp.plans.within import rows_with_nodes
 
 MOST_CELLS = 100_000
 """The most private cells that are released: more are noise and nothing else."""

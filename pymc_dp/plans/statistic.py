@@ -10,8 +10,8 @@ from pymc_dp.families.family import Domain, Family, Sensitivity
 from pymc_dp.families.scores import Scores
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.bin_nodes import Within
 from pymc_dp.plans.bounds import Bounded
-from pymc_dp.plans.within import Within
 
 MOST_PROJECTED = 100
 """The most sums that are weighted by public features."""

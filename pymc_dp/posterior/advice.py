@@ -22,7 +22,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.draws import task_of
 from pymc_dp.posterior.price import NAT, Task
 from pymc_dp.posterior.result import Prepared
-from pymc_dp.posterior.ways import prepared
+from pymc_dp.posterior.routes import prepared
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.layout import aligned, wrapped

@@ -14,16 +14,16 @@ from pymc_dp.plans.naming import check_names
 from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.posterior.price import Task
 from pymc_dp.posterior.result import Drawn, posterior_group, privacy_group
+from pymc_dp.posterior.routes import prepared
 from pymc_dp.posterior.schedules import Schedule
 from pymc_dp.posterior.tables import network_group
-from pymc_dp.posterior.ways import prepared
 from pymc_dp.privacy.accounting import Cost, Refusal, exact_delta, exact_epsilon, rho_of
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.guard import PACKAGE, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
-from pymc_dp.private_models.diagnosed import ClampedWarning
+from pymc_dp.private_models.diagnostics import ClampedWarning
 from pymc_dp.private_models.labels import labelled
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
 

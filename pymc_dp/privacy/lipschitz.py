@@ -10,7 +10,7 @@ values and parameters within the limits that are given: values beyond must be mo
 a *truncated* prior (``pymc_dp.models.bounded_priors``).
 
 The papers' second assumption, that large constants are improbable under the prior, is not offered: what rests on it is false
-(docs/theory.md; ``tests/privacy/test_lipschitz.py`` computes a counterexample).
+(docs/theory.md has a counterexample).
 
 Examples
 --------

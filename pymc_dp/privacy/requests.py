@@ -25,7 +25,7 @@ class PosteriorRequest:
     """What is asked of a posterior itself: the base of ``PosteriorSample``, ``Gibbs`` and ``Annealing``, and of kinds of one's own.
 
     Everything that the package needs to know of a kind is here. A kind of one's own also has a method ``prepared``, which says how it
-    draws (docs/extending.md); ``posterior.ways`` says how the others do.
+    draws (docs/extending.md); ``posterior.routes`` says how the others do.
 
     Attributes
     ----------

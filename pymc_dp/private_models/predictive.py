@@ -15,7 +15,7 @@ from pymc.model.fgraph import ModelFreeRV
 from pymc.pytensorf import compile as compiled
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.redrawn import distribution_on
+from pymc_dp.models.simulated_values import distribution_on
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import above
 from pymc_dp.plans.protection import in_context

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import Likelihood
-from pymc_dp.plans.within import NODES, Within, middles_and_widths, nodes_of
+from pymc_dp.plans.bin_nodes import NODES, Within, middles_and_widths, nodes_of
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 STEEPEST = 6.0

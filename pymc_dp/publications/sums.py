@@ -25,7 +25,7 @@ from pymc_dp.publications.publication import Codebook, Noted, terms_of
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, of_cells, of_table
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.told import EXAMPLE, NUMBER, books_of
-from pymc_dp.releases.described import read_described, value_in_cells
+from pymc_dp.releases.described_cells import read_described, value_in_cells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.told import NUMBER, PublishedNumber, published_numbers
-from pymc_dp.releases.described import inputs_of_table
+from pymc_dp.releases.described_cells import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 FINER = 2**20

@@ -16,7 +16,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, inputs_in, noisy_statistic, records
 from pymc_dp.publications.told import NUMBER, PublishedNumber, canonical, published_numbers
-from pymc_dp.releases.described import inputs_of_table
+from pymc_dp.releases.described_cells import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 MISSING = 1e6

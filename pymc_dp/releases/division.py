@@ -10,7 +10,7 @@ from math import exp
 import numpy as np
 
 from pymc_dp.families.family import complete
-from pymc_dp.models.redrawn import drawn_by_priors
+from pymc_dp.models.simulated_values import drawn_by_priors
 from pymc_dp.plans.disjoint import Groups
 from pymc_dp.plans.division import Expectation, divided
 from pymc_dp.plans.network import Network

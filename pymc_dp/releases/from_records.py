@@ -314,7 +314,7 @@ def released(
     """Read the records, and add noise before anything leaves; ``exact`` are sums over records that are not in the model.
 
     Of Fourier coefficients they are those of ``tables_over``. What needs several rounds looks at such records ``again``. The noise that is
-    drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``imagined``).
+    drawn is the one that was priced; where no record is anybody's, an imitation of it, with a seed (``simulated``).
     """
     whole, network = priced.plan, priced.network
     if isinstance(priced.noise, Fourier) and network is not None:

@@ -101,11 +101,8 @@ def from_child(cells: PublicCells, child: NoisyStatistic, network: Network, hold
 def shared_tables(whole: Plan, noise: Mechanism) -> tuple[Network | None, str, dict[str, Node]]:
     """The network, or why there is none, and what ``covered_by_children`` says; a refusal of what cannot be released once for several."""
     network, unlike = network_of(whole.statistics)
-    if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
-        check_whole(noise, left_out.likelihood.name)
-    check_apart(noise, whole.disjoint)
-    if whole.protection.person is not None:
-        check_single(noise, whole.protection.person.name)
+    if isinstance(noise, Fourier) or noise.share_counts:
+        check_released_together(whole)
     return network, unlike, covered_by_children(noise, network, unlike)
 
 
@@ -118,27 +115,15 @@ def covered_by_children(noise: Mechanism, network: Network | None, unlike: str) 
     return network.covered()
 
 
-def check_apart(noise: Mechanism, disjoint: Sequence[Sequence[str]]) -> None:
-    """What is released once for several variables says something of one record in all of them, so none of them is apart."""
-    if disjoint and _for_several(noise):
-        raise Refusal('Disjoint observed variables are each released by themselves. Write mechanism="laplace", or leave disjoint out.')
-
-
-def check_single(noise: Mechanism, person: str) -> None:
-    """What is released once for several variables is not worked out for all rows of a person."""
-    if _for_several(noise):
-        raise Refusal(f'All rows of one {person} are protected where every table is released by itself. Write mechanism="laplace".')
-
-
-def _for_several(noise: Mechanism) -> bool:
-    """Whether variables of a network are released together."""
-    return isinstance(noise, Fourier) or noise.share_counts
-
-
-def check_whole(noise: Mechanism, name: str) -> None:
-    """Where records are left out, families are not counted from the same records, and their tables do not tell each other."""
-    if _for_several(noise):
+def check_released_together(whole: Plan) -> None:
+    """Refuse to release the tables of several variables at once where each has to be released by itself."""
+    if left_out := next((planned for planned in whole.statistics if planned.left_out), None):
         raise Refusal(
-            f"Of {name} records are left out where something is missing, so that families are not counted from the same records. Write"
-            ' mechanism="laplace", or let missing values count as a level.'
+            f"Of {left_out.likelihood.name} records are left out where something is missing, so that families are not counted from the same"
+            ' records. Write mechanism="laplace", or let missing values count as a level.'
         )
+    if whole.disjoint:
+        raise Refusal('Disjoint observed variables are each released by themselves. Write mechanism="laplace", or leave disjoint out.')
+    if whole.protection.person is not None:
+        name = whole.protection.person.name
+        raise Refusal(f'All rows of one {name} are protected where every table is released by itself. Write mechanism="laplace".')

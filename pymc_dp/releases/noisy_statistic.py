@@ -13,7 +13,7 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.public_inputs import Means
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.tabulated import BINNED, TABLE
-from pymc_dp.plans.within import Within
+from pymc_dp.plans.bin_nodes import Within
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.entries import cost_facts, cost_in
 from pymc_dp.privacy.mechanisms import resolve

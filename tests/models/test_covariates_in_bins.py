@@ -12,8 +12,8 @@ from remedies import followed
 from scipy import integrate, stats
 
 import pymc_dp as pmdp
+from pymc_dp.plans.bin_nodes import integers_of, nodes_of
 from pymc_dp.plans.bins import FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE, default_covariate_bins
-from pymc_dp.plans.within import integers_of, nodes_of
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import spec_like
 from pymc_dp.private_models.within_bins import AT_LEAST, STEEPEST, averaged, nodes_in

@@ -21,7 +21,7 @@ from pymc_dp.plans.widths import PlannedWidths
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.noise_law import Noise
-from pymc_dp.releases.imagined import Imitation, imagined_release, public_side
+from pymc_dp.releases.simulated import Imitation, imagined_release, public_side
 
 
 def shared(y, x, g):

@@ -12,7 +12,7 @@ from checks import flat, mostly_slow
 import pymc_dp as pmdp
 from pymc_dp.families.family import Domain, named
 from pymc_dp.families.grid import POINTS
-from pymc_dp.private_models.diagnosed import warn_if_clamped
+from pymc_dp.private_models.diagnostics import warn_if_clamped
 
 SHORT = {"draws": 300, "tune": 500, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 1}
 AGES = 17 + np.clip(np.random.default_rng(3).gamma(2.5, 8.6, 100_000), 0, 73)

@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow
 from scipy.special import logsumexp
-from scipy.stats import beta, chisquare, kstest
+from scipy.stats import chisquare, kstest
 
 import pymc_dp as pmdp
 from pymc_dp.posterior import ball_regression as ball_room
@@ -303,17 +303,6 @@ def test_a_record_counts_the_same_wherever_it_stands(seam):
         several.append((seam.scores[-1] - seam.scores[-1][0]) / many)
     for other in several[1:]:
         np.testing.assert_array_equal(several[0], other)
-
-
-def test_clipping_instead_of_truncating_is_caught():
-    """Draws of a Beta moved into [w, 1 - w] have atoms at the ends, whose ratio is beyond what the truncated law is charged."""
-    w, n = 0.1, 50
-    first, second = (beta(1 + s, 1 + n - s) for s in (n, n - 1))
-    paid = 2 * np.log((1 - w) / w)
-    assert abs(first.logcdf(w) - second.logcdf(w)) > paid
-    truncated = [lambda t, one=one: one.logpdf(t) - np.log(one.cdf(1 - w) - one.cdf(w)) for one in (first, second)]
-    t = np.linspace(w, 1 - w, 1001)
-    assert np.abs(truncated[0](t) - truncated[1](t)).max() <= paid
 
 
 # ---------- what it costs

@@ -11,7 +11,7 @@ import pymc_dp as pmdp
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import tables
 from pymc_dp.posterior.draws import task_of
-from pymc_dp.posterior.ways import prepared
+from pymc_dp.posterior.routes import prepared
 from pymc_dp.privacy.mechanisms import exponential_mechanism
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.persons import counted_rows, names_of

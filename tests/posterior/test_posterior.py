@@ -189,16 +189,6 @@ def test_many_records_attain_the_bound(seam):
     assert 0.7 * 4 < loss(found.log_probability(), laws[1]) <= 4
 
 
-def test_clipping_instead_of_truncating_is_another_mechanism():
-    """A draw of the whole posterior moved into [w, 1 - w] has atoms there, whose probabilities differ by more than epsilon.
-
-    ZRD16's claim for trimmed probabilities holds for the truncated posterior only (docs/theory.md).
-    """
-    w, n = 0.1, 50
-    at_w = [beta(1 + s, 1 + n - s).cdf(w) for s in (n - 1, n)]
-    assert abs(np.log(at_w[0] / at_w[1])) > 2 * np.log((1 - w) / w)
-
-
 def test_the_charge_is_the_sum_over_draws_and_families(tmp_path, seam):
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=5, create=True, neighbours="replace")
     seam()

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.diagnosed import warn_if_unsettled
+from pymc_dp.private_models.diagnostics import warn_if_unsettled
 
 APART = np.array([[0.0], [3.0]])
 ADVICE = "Draw longer."

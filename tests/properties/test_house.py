@@ -35,11 +35,11 @@ ROOMS = {
 }
 """What is in the package, each entry importing from itself and from those before it."""
 SEE_RECORDS = (
-    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.rounds", "releases.imagined",
+    "releases.statistics", "releases.cells", "releases.network_tables", "releases.from_records", "releases.rounds", "releases.simulated",
     "releases.persons", "releases.person_names", "releases.person_blocks", "releases.quantiles", "releases.columns", "releases.from_data",
     "releases.headers", "releases.duck", "releases.partial", "releases.shared_plan", "releases.source", "releases.stored",
     "releases.spread", "releases.engines", "releases.dask_tables", "releases.dask_arrays",
-    "releases.spark_tables", "releases.by_part", "releases.totals", "releases.progress", "releases.described", "releases.answers",
+    "releases.spark_tables", "releases.by_part", "releases.totals", "releases.progress", "releases.described_cells", "releases.answers",
     "posterior", "queries.table", "queries.batches", "queries.persons", "queries.session",
 )  # fmt: skip
 """Where records are named: nothing else is handed any."""
@@ -168,7 +168,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "privacy/mechanisms": {"default_rng": 1, "np.random": 2},  # the generator of draws of real numbers
                 "gibbs/conditional": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # made-up points, always the same
                 "gibbs/hmm": {"default_rng": 1, "np.random": 5},  # of its draws, which cost nothing
-                "models/redrawn": {"random_seed=": 1},  # of draws from the prior, always the same
+                "models/simulated_values": {"random_seed=": 1},  # of draws from the prior, always the same
                 "private_models/prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
                 "posterior/grid": {"default_rng": 1, "np.random": 1},  # where in the cell of a point that was drawn
                 "posterior/markov": {"random_seed=": 1},  # which gets that generator
@@ -176,7 +176,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "private_models/checking": {"default_rng": 1, "np.random": 4, "random_seed=": 4},  # of draws from a fit, which cost nothing
                 "private_models/synthetic": {"default_rng": 2, "np.random": 4, "random_seed=": 1},  # of synthetic records
                 "private_models/predictive": {"random_seed=": 2},  # of draws from the posterior predictive distribution, which cost nothing
-                "releases/imagined": {"np.random": 2, "random_seed=": 1},  # noise on simulated records, which protects nothing
+                "releases/simulated": {"np.random": 2, "random_seed=": 1},  # noise on simulated records, which protects nothing
                 "plans/widths": {"default_rng": 1, "np.random": 1, "random_seed=": 1},  # simulations drawn again, always the same
                 "planning/covariates": {"np.random": 4, "random_seed=": 1},  # simulated covariates
                 "planning/records": {"np.random": 3, "random_seed=": 1},  # simulated records

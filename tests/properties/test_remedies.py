@@ -15,7 +15,7 @@ from remedies import followed
 from test_gallery_refused import CASES, N, build
 
 import pymc_dp as pmdp
-from pymc_dp.models.instead import AT_RANDOM
+from pymc_dp.models.alternatives import AT_RANDOM
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BY_NAME = {case.id: case.values for case in CASES}

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 import pymc_dp as pmdp
 from pymc_dp.families.family import all_families, complete
-from pymc_dp.private_models.diagnosed import warn_if_clamped
+from pymc_dp.private_models.diagnostics import warn_if_clamped
 
 GAUSSIAN = pmdp.Gaussian(delta=1e-6)
 RNG = np.random.default_rng(5)

@@ -10,7 +10,7 @@ import pymc_dp as pmdp
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import tables
 from pymc_dp.posterior.draws import task_of
-from pymc_dp.posterior.ways import prepared
+from pymc_dp.posterior.routes import prepared
 from pymc_dp.privacy.mechanisms import exponential_mechanism
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases import source

@@ -1,4 +1,4 @@
-"""R-hat, divergences and bounds are read for the user, who is told in one line where draws are not to be trusted."""
+"""Warnings, of one line each, where draws cannot be trusted: by R-hat, divergences, and values beyond the bounds."""
 
 import warnings
 from collections.abc import Iterable
