@@ -92,7 +92,7 @@ def _observe_latents(graph: FunctionGraph, latents: Mapping[str, int | None], si
     for variable in sorted(variables, key=lambda v: latents[v.owner.op.name] is not None):
         random, operation = variable.owner.inputs[0], variable.owner.op
         if latents[operation.name] is not None:
-            read_by_record(graph, variable, latents, sized)
+            read_by_record(graph, variable, latents, sized=sized)
             continue
         shape = constant_value(random.shape)
         if shape is None:

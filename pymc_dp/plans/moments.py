@@ -24,7 +24,7 @@ OF_FEATURES = Fraction(1, 5)
 
 
 def planned_moments(
-    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str, *, exchanged: bool = False
+    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str, *, exchanged: bool
 ) -> PlannedStatistic:
     """Second moments of features and responses, per cell of the indices.
 
