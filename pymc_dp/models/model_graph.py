@@ -75,7 +75,7 @@ def without_initial_values(model: pm.Model) -> Iterator[None]:
 
 
 def _converted(model: pm.Model) -> FunctionGraph:
-    """The model as a graph."""
+    """The model as PyMC's graph of variables."""
     values = [model.rvs_to_values[variable] for variable in model.observed_RVs]
     twice = next((value for k, value in enumerate(values) if any(value is other for other in values[:k])), None)
     if twice is not None:
