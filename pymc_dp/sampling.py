@@ -285,12 +285,12 @@ def _of_public_numbers(draws: int, model: pm.Model, publication: Noted | Release
     if isinstance(publication, Release):
         return _drawn(draws, model, publication, settings)
     publication.check_complete(model)
+    if "step" not in settings and tables_of(publication):
+        settings["step"] = table_steps(model)
     if publication.statistics:
         tree = noted(latents_apart(chains_of(draws, model, publication, settings), publication.statistics), publication)
         warn_if_clamped(publication.statistics)
     else:
-        if "step" not in settings and tables_of(publication):
-            settings["step"] = table_steps(model)
         tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
     if settings.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")

@@ -1641,6 +1641,14 @@ MUTANTS = (
         "a release is of one model's statistics", "test_matching.py::test_features_are_compared_each_in_its_own_units",
     ),
     Mutant(
+        "other functions of a public array", "models/public_inputs.py", "<= ROUNDING * second[1] for", "< np.inf for",
+        "a release is of one model's statistics", "test_matching.py::test_other_functions_of_a_public_array_are_refused[years-counts]",
+    ),
+    Mutant(
+        "constants taken for rows", "models/public_inputs.py", "if not isinstance(array, Constant)]", "]",
+        "a release is of one model's statistics", "test_matching.py::test_knots_are_part_of_the_model[levels]",
+    ),
+    Mutant(
         "statistics about another number", "private_models/matching.py", "family.KNOWN + family.FIXED:", "():",
         "a release is of one model's statistics", "test_matching.py::test_a_number_that_statistics_rest_on_is_the_release_s[mu]",
     ),

@@ -21,6 +21,7 @@ from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.probabilities import ADD_UP, check_add_up
+from pymc_dp.models.public_inputs import public_inputs
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
@@ -349,6 +350,7 @@ def _placeholder(arrays: ModelArrays, observed: Observed, data: Input) -> Placeh
         wraps=len(data.lengths) == 1 and not parent,
         parent=parent,
         plain=array_behind(data.expression) is not None,
+        readings=() if data.private else public_inputs(data.expression, {*arrays.records, *observed.records} if arrays.sized else ()),
     )
 
 

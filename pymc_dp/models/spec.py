@@ -9,6 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
+from pymc_dp.models.public_inputs import PublicInput
 
 MIXED = ("Bernoulli", "Categorical")
 """Distributions whose parameter is the probability of every value, so that it can be averaged over where covariates lie."""
@@ -42,6 +43,8 @@ class Placeholder:
         Of a parent, between which values its values lie by themselves.
     plain : bool
         Whether it stands for an array itself, and not for something computed from arrays.
+    readings : tuple of PublicInput
+        Where it is public, which function of the model's arrays it may be.
     """
 
     variable: Variable
@@ -56,6 +59,7 @@ class Placeholder:
     parent: bool = False
     limits: tuple[float, float] | None = None
     plain: bool = True
+    readings: tuple[PublicInput, ...] = ()
 
     @property
     def whole(self) -> bool:

@@ -2,13 +2,11 @@
 
 import numpy as np
 
+from pymc_dp.models.public_inputs import ROUNDING, same_inputs
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.covariate_features import CovariateFeatures
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
-
-ROUNDING = 1e-6
-"""By how much features differ that are the same, however they were written."""
 
 
 def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
@@ -50,7 +48,8 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
         return f"it was released with {len(noisy.inputs)} arrays above the likelihood, and the model has {arrays}"
     if any(value.ndim != placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True)):
         return "arrays above its likelihood had other numbers of axes than the model's have"
-    return None
+    other = [p.name for told, p in zip(noisy.told, likelihood.inputs, strict=False) if not same_inputs(told, p.readings)]
+    return f"{other[0]} was in it as another function, or beside other constants, than it is in the model" if other else None
 
 
 def _has_features(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:

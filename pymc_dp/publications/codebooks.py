@@ -27,17 +27,17 @@ def rr3() -> Codebook:
     return Codebook(RoundedToBase(3), "Stats NZ, fixed random rounding to base 3; read 2026-11")
 
 
-def pageviews_to_2017(absent: str) -> Codebook:
+def pageviews_to_2017(absent: str = "") -> Codebook:
     """Wikimedia pageviews of days up to 2017-02-08. ``absent``: see ``Threshold``."""
     return Codebook([DiscreteLaplace(300), Threshold(3500, absent=absent)], PAGEVIEWS, DEVICE_DAY)
 
 
-def pageviews_to_2023(absent: str) -> Codebook:
+def pageviews_to_2023(absent: str = "") -> Codebook:
     """Wikimedia pageviews of days from 2017-02-09 to 2023-02-05. ``absent``: see ``Threshold``."""
     return Codebook([DiscreteLaplace(30), Threshold(450, absent=absent)], PAGEVIEWS, DEVICE_DAY)
 
 
-def pageviews(risk: str, absent: str) -> Codebook:
+def pageviews(risk: str = "", absent: str = "") -> Codebook:
     """Wikimedia pageviews of days from 2023-02-06 on. ``risk`` of the country: "low", "medium" or "high". ``absent``: see ``Threshold``."""
     if risk not in TIERS:
         raise Refusal('The risk of a country is "low", "medium" or "high". Write pageviews("low", absent="unlisted").')

@@ -196,7 +196,7 @@ def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.
     if absent.any() and (threshold is None or threshold.absent == "unlisted"):
         raise Refusal(
             f'{name} has missing values, and nothing says why. Add Threshold(lowest, absent="listed") to what was done to it if they lie'
-            " below a threshold, or take these rows out of the model."
+            " below a threshold, take these rows out of the model, or write 0 where the publisher leaves rows of 0 out."
         )
     later = [_by_row(name, step, shape) for step in later]
     setting: Any = noise.setting if _is_unknown(noise) else _spread(name, noise.setting, shape)

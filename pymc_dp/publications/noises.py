@@ -91,6 +91,15 @@ class _Scaled(Noise):
     scale: Any
     largest: float | None = None
 
+    def __new__(cls, *settings: object, **named: object) -> Self:
+        """Refuse what is no scale: publishers state an epsilon, a variance or a margin, from which a scale is made."""
+        known = [field for field in ("scale", "largest") if field in named]
+        if (others := [name for name in named if name not in known]) or not (settings or "scale" in known):
+            made = [f"from_{name}" for name in others if hasattr(cls, f"from_{name}")]
+            write = f"{cls.__name__}.{made[0]}({made[0].removeprefix('from_')})" if made else f"{cls.__name__}(10.0)"
+            raise Refusal(f"{cls.__name__} is made from the scale of the noise. Write {write}.")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         name = type(self).__name__
         if isinstance(self.scale, Variable):
@@ -167,8 +176,8 @@ class DiscreteLaplace(_LaplaceScales):
     Parameters
     ----------
     scale : float, array or PyMC variable
-        In units of the published number; an array has one for every row. ``DiscreteLaplace.from_epsilon(epsilon, sensitivity)`` and
-        ``from_variance`` compute it.
+        In units of the published number; an array has one for every row. ``DiscreteLaplace.from_epsilon(epsilon, sensitivity)``,
+        ``from_variance`` and ``from_margin`` compute it.
     largest : float, optional
         Of a scale that is an unknown of the model: what it cannot exceed. Sums go as far as noise of that scale would.
 
@@ -189,6 +198,18 @@ class DiscreteLaplace(_LaplaceScales):
         """Noise of this variance, 2 q / (1 - q)^2 with q = exp(-1 / scale)."""
         half = positive(variance, "variance", "DiscreteLaplace.from_variance(4.0)") / 2
         return cls(-1 / np.log1p(-2 / (1 + np.sqrt(1 + 4 * half))))
+
+    @classmethod
+    def from_margin(cls, margin: object, level: float = 0.95) -> Self:
+        """Noise that lies within plus or minus ``margin`` with probability ``level``.
+
+        With q = exp(-1 / scale), 2 q^(m + 1) / (1 + q) = 1 - level.
+        """
+        from scipy.optimize import brentq
+
+        sizes, beyond = np.floor(positive(margin, "margin", "DiscreteLaplace.from_margin(12, level=0.95)")), 1 - share_of(level, "level")
+        shares = [brentq(lambda q, m=m: 2 * q ** (m + 1) / (1 + q) - beyond, 0.0, 1.0, xtol=1e-15) for m in sizes.ravel()]
+        return cls((-1 / np.log(shares)).reshape(sizes.shape))
 
     def pmf(self, setting: float) -> np.ndarray:
         """Geometric to both sides."""

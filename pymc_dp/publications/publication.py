@@ -83,6 +83,11 @@ class Noted(ABC):
     terms: frozenset[str]
     """Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published."""
 
+    @property
+    def rows(self) -> "Mapping[str, Codebook]":
+        """What was done to observed variables that are no sums of records, by name."""
+        return {}
+
     @abstractmethod
     def __str__(self) -> str:
         """What is known, in lines."""
@@ -124,6 +129,11 @@ class Publication(Noted):
     laws: Mapping[str, Codebook]
     terms: frozenset[str]
     statistics: "tuple[NoisyStatistic, ...]" = ()
+
+    @property
+    def rows(self) -> Mapping[str, Codebook]:
+        """All of them."""
+        return self.laws
 
     def __str__(self) -> str:
         """A line for every variable."""

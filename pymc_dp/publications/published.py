@@ -170,8 +170,6 @@ def _of_sums(model: pm.Model, laws: Any, values: Mapping[str, object] | None, st
         return of_sums(model, statistics, **about)
     if _are_answers(laws) or _are_releases(laws) or not isinstance(laws, Mapping) or not isinstance(statistics, Mapping):
         raise Refusal("Beside statistics, laws says by name what was done to the rows of other observed variables. Leave out what is not.")
-    if tables := [name for name, law in laws.items() if isinstance(law, PublishedTable)]:
-        raise Refusal(f"{tables[0]} is a table of which sums were published, which is not understood beside statistics. Write two models.")
     if both := [name for name in laws if name in statistics]:
         raise Refusal(f"{both[0]} is in laws and in statistics. Write it in statistics if its sums were published, else in laws.")
     rows = _of_rows(without(_copied(model), [name for name in statistics if name in model.named_vars]), laws, values)

@@ -24,7 +24,8 @@ from pymc_dp.private_models.rewrite import assembled
 from pymc_dp.publications.publication import Codebook, Noted, terms_of
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, of_cells, of_table
 from pymc_dp.publications.sums_of_products import of_products
-from pymc_dp.publications.told import EXAMPLE, NUMBER, books_of
+from pymc_dp.publications.table_steps import is_table
+from pymc_dp.publications.told import EXAMPLE, NUMBER, TABLE, books_of
 from pymc_dp.releases.described_cells import read_described, value_in_cells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -59,7 +60,7 @@ class PublishedSums(Noted):
     terms : frozenset of str
         See ``Noted``.
     beside : mapping of str to Codebook
-        Of other observed variables, of which rows were published, what was done to these.
+        Of other observed variables, of which rows were published, or sums over a table of counts, what was done to these.
     """
 
     laws: Mapping[str, Mapping[str, Codebook]]
@@ -70,7 +71,12 @@ class PublishedSums(Noted):
     @property
     def _entries(self) -> list[tuple[str, str, Codebook]]:
         sums = [(variable, name, law) for variable, of in self.laws.items() for name, law in of.items()]
-        return [*sums, *((variable, ROWS, law) for variable, law in self.beside.items())]
+        return [*sums, *((variable, TABLE if is_table(law) else ROWS, law) for variable, law in self.beside.items())]
+
+    @property
+    def rows(self) -> Mapping[str, Codebook]:
+        """What was done to other observed variables."""
+        return self.beside
 
     def __str__(self) -> str:
         """A line for every published sum, and for every variable of which rows were published."""
@@ -143,7 +149,10 @@ def _books(spec: ModelSpec, statistics: object) -> Books:
     if not isinstance(statistics, Mapping):
         raise Refusal(f"statistics must say by observed variable which sums were published. Write statistics={EXAMPLE}.")
     if unknown := [name for name in statistics if name not in names]:
-        raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write {', '.join(names)}. {meant_by(str(unknown[0]), names)}")
+        meant = meant_by(str(unknown[0]), names) or (
+            f"The names of sums are within: statistics={{{names[0]!r}: {{'sum {names[0]}': (412.0, law)}}}}."
+        )
+        raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write {', '.join(names)}. {meant}")
     if missing := [name for name in names if name not in statistics]:
         raise Refusal(f"Nothing is said of {missing[0]}. Write which of its sums were published, or leave it out of the model.")
     return {name: books_of(name, statistics[name]) for name in names}

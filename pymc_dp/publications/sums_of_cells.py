@@ -91,8 +91,12 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     )
     if counts and len(numbers) != K:
         raise Refusal(
-            f"{name} needs each of {', '.join(planned.statistics)} once. Of levels that were not published leave the cells out, or merge"
-            " them in the model."
+            f"{name} needs each of {', '.join(planned.statistics)} once. "
+            + (
+                "Or write n=1000, the exact number of records."
+                if free and K == 2
+                else "Of levels that were not published leave the cells out, or merge them in the model."
+            )
             if K > 1
             else f"{' and '.join(number.name for number in numbers)} of {name} are one number. Write the one with less noise."
         )

@@ -16,7 +16,7 @@ from pytensor.tensor.random.basic import NegBinomialRV, PoissonRV
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Step
-from pymc_dp.publications.publication import Codebook, Noted, Publication
+from pymc_dp.publications.publication import Codebook, Noted
 from pymc_dp.publications.table_queries import AT_LEAST, EQUAL, GAUSSIAN, LAPLACE, PublishedTable, rows_of
 
 SUMS = "_sums"
@@ -138,10 +138,12 @@ class TableStep(BlockedStep):
 
 def tables_of(publication: Noted) -> dict[str, PublishedTable]:
     """The tables of which sums were published, by name."""
-    if not isinstance(publication, Publication):
-        return {}
-    steps = {name: book.steps[0] for name, book in publication.laws.items() if isinstance(book.steps, tuple)}
-    return {name: step.table for name, step in steps.items() if isinstance(step, TableSums)}
+    return {name: book.steps[0].table for name, book in publication.rows.items() if is_table(book)}  # type: ignore[index]
+
+
+def is_table(book: Codebook) -> bool:
+    """Whether sums over a table were published."""
+    return isinstance(book.steps, tuple) and isinstance(book.steps[0], TableSums)
 
 
 def table_steps(model: pm.Model, sweeps: int = 2) -> list[TableStep]:
@@ -174,7 +176,7 @@ def table_steps(model: pm.Model, sweeps: int = 2) -> list[TableStep]:
     ['published_table']
     """
     publication = getattr(model, "publication", None)
-    tables = tables_of(publication) if isinstance(publication, Publication) else {}
+    tables = tables_of(publication) if isinstance(publication, Noted) else {}
     if not tables:
         raise Refusal("This model has no published table. Write published(model, {'people': PublishedTable(coords, queries)}).")
     with model:

@@ -171,6 +171,14 @@ class RandomisedResponse(Transitions):
         share = float(positive(epsilon, "epsilon", "RandomisedResponse.from_epsilon(1.0)"))
         return cls(1 / (1 + (levels - 1) * exp(-share)), levels)
 
+    def check(self, published: np.ndarray) -> str | None:
+        """Only answers are published."""
+        words = super().check(published)
+        return words and (
+            f"{words}; with more answers write levels=, as in RandomisedResponse(0.75, levels=3), and write the number of yes among n"
+            " answers as pm.Binomial('yes', n, truth * p + (1 - truth) * (1 - p)) with pymc_dp.Exact()"
+        )
+
     @property
     def setting(self) -> object:
         """The probability of the true answer."""

@@ -20,6 +20,8 @@ TABLE = "table"
 """The name under which all counts of a table are given at once, one after the other along the last axis."""
 NUMBER = "n"
 """The name of the number of records, where that is a published number, too."""
+MEANS = ("mean", "average", "avg", "share", "proportion")
+"""How names of means begin, which are no sums."""
 EXAMPLE = '{"y": {"sum y": (412.0, pymc_dp.LaplaceNoise(30.0))}}'
 
 
@@ -126,10 +128,12 @@ def published_numbers(
         sum_name = by_name.get(canonical(name, variable))
         if sum_name is None:
             every = list(dict.fromkeys([*names, *([TABLE] if table else [])]))
-            raise Refusal(
-                f"{name!r} is no sum that a likelihood of {variable} rests on. Write one of {', '.join(map(repr, every))}."
-                f" {meant_by(name, every)}".rstrip()
+            mean = (
+                f" A mean of n records is their sum divided by n: write {every[0]!r}, with n times the number and n times the scale."
+                if canonical(name, variable).split()[0] in MEANS
+                else f" {meant_by(name, every)}".rstrip()
             )
+            raise Refusal(f"{name!r} is no sum that a likelihood of {variable} rests on. Write one of {', '.join(map(repr, every))}.{mean}")
         _add(result, variable, _entry(variable, sum_name, numbers, book, shapes))
     return [result[name] for name in dict.fromkeys(names) if name in result]
 

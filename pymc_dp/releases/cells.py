@@ -165,6 +165,7 @@ class PublicCells:
             shift=shift,
             covariates=() if planned.regression is None else tuple((name, *bounded.plain) for name, bounded in planned.bounds.items()),
             left_out=planned.left_out,
+            told=tuple(tuple(reading.means() for reading in placeholder.readings) for placeholder in likelihood.inputs),
             anchor=self.anchor if isinstance(self.anchor, np.ndarray) else np.zeros((0, 0)),
             weights=np.zeros((0, 0), dtype=np.int64) if self.projection is None else self.projection.weights,
             multipliers=self.multipliers,

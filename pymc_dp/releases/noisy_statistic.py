@@ -10,6 +10,7 @@ import numpy as np
 from pymc_dp.families.family import Domain, Family, named
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
+from pymc_dp.models.public_inputs import Means
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.plans.bin_nodes import Within
@@ -79,6 +80,8 @@ class NoisyStatistic:
         Which axes of ``grid`` are bins, and their edges. The inputs then hold a value in each bin.
     binned : tuple of str
         Names of the covariates that are counted in bins.
+    told : tuple of tuple of Means
+        For every input, if it is public, which function of the model's public arrays it is, or may be. Older versions did not tell.
     residuals : Residuals or None
         Where sums of residuals were released after second moments, where they were taken. They stand last in ``noisy``, in units of their
         own, and ``scale`` and the sensitivities are those of the second moments alone; ``cost`` is that of both.
@@ -116,6 +119,7 @@ class NoisyStatistic:
     grid: tuple[int, ...] = ()
     within: tuple[Within, ...] = ()
     binned: tuple[str, ...] = ()
+    told: tuple[tuple[Means, ...], ...] = ()
     residuals: Residuals | None = None
     combination: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -239,6 +243,7 @@ class NoisyStatistic:
             "square": str(self.square), "scale": self.scale, "mechanism": self.mechanism, "cost": cost_facts(self.cost),
             "divisor": str(self.divisor), "deviation": self.deviation, "shift": str(self.shift),
             "covariates": [list(covariate) for covariate in self.covariates], "left_out": list(self.left_out),
+            "told": self.told,
         }  # fmt: skip
         in_bins: dict[str, object] = {"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)}
         residuals: dict[str, object] = {} if self.residuals is None else {"residuals": asdict(self.residuals)}
@@ -280,6 +285,7 @@ class NoisyStatistic:
                 "regression": None if regression is None else Regression(**_tuples(regression)),
                 **{name: int(facts[name]) for name in ("difference", "square", "shift", "divisor")},
                 "left_out": tuple(facts["left_out"]),
+                "told": _tuple(facts.get("told", [])),
                 "grid": tuple(facts.get("grid", ())),
                 "within": tuple(Within(*_tuple(within)) for within in facts.get("within", ())),  # type: ignore[misc]
                 "binned": tuple(facts.get("binned", ())),

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as pmdp
@@ -124,3 +125,88 @@ def test_a_number_that_statistics_rest_on_is_the_release_s(called):
     pmdp.rewrite(model(1.0), released)
     with pytest.raises(pmdp.Refusal, match=f"its statistics rest on {called}, which was"):
         pmdp.rewrite(model(2.0), released)
+
+
+AGES, KNOTS = np.arange(18, 78), np.array([0.2, 0.5, 0.8])
+PUBLIC = {
+    "tens of years": lambda age, b: b[0] * ((age - 50) / 10),
+    "years": lambda age, b: b[0] * (age - 50),
+    "a knot": lambda age, b: b[0] * pm.math.maximum(age - 40, 0),
+    "another knot": lambda age, b: b[0] * pm.math.maximum(age - 41, 0),
+    "a step": lambda age, b: b[0] * (age > 40.5),
+    "another step": lambda age, b: b[0] * (age > 41.5),
+}
+WEIGHTS = {
+    "weights": lambda age, b: b[0] * pt.constant([1.0, 2.0, 3.0])[age % 3],
+    "other weights": lambda age, b: b[0] * pt.constant([1.0, 2.0, 3.5])[age % 3],
+}
+FAMILIES = {
+    "counts": lambda mean, y: pm.Poisson("y", pm.math.exp(mean), observed=y),
+    "sums": lambda mean, y: pm.Normal("y", mean, 1, observed=y / 5),
+}
+
+
+def of_public(function, family, ages=AGES):
+    with pm.Model() as model:
+        FAMILIES[family](pm.Normal("a") + (PUBLIC | WEIGHTS)[function](pm.Data("age", ages), pm.Normal("b", shape=2)), ages % 5)
+    return model
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("function", PUBLIC)
+def test_other_functions_of_a_public_array_are_refused(function, family, tmp_path):
+    """They are computed before the release, which holds their values: in another model coefficients would belong to other numbers."""
+    released = pmdp.release(of_public(function, family), epsilon=1.0, bounds={"y": (0, 5)}, public=["age"], missing={})
+    released.to_netcdf(tmp_path / "r.nc")
+    released = pmdp.Release.from_netcdf(tmp_path / "r.nc")
+    pmdp.rewrite(of_public(function, family), released)
+    for other in PUBLIC:
+        if other != function:
+            with pytest.raises(pmdp.Refusal, match="of another shape"):
+                pmdp.rewrite(of_public(other, family), released)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_constants_that_public_arrays_point_to_are_refused(family):
+    public = ["age", "y:0"]
+    released = pmdp.release(of_public("weights", family), epsilon=1.0, bounds={"y": (0, 5)}, public=public, missing={})
+    pmdp.rewrite(of_public("weights", family, AGES[:3]), released)
+    with pytest.raises(pmdp.Refusal, match="was in it as another function, or beside other constants"):
+        pmdp.rewrite(of_public("other weights", family), released)
+
+
+def with_knots(knots, rows=60):
+    z = np.linspace(0, 1, rows)
+    with pm.Model() as model:
+        basis = pm.math.maximum(pm.Data("z", z)[:, None] - np.array(knots), 0)
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + basis @ pm.Normal("b", shape=len(knots)), observed=(z > 0.3).astype(int))
+    return model
+
+
+@pytest.mark.parametrize("z", [pmdp.Bins(0, 1, 4), {0, 0.25, 0.5, 0.75, 1}], ids=["bins", "levels"])
+def test_knots_are_part_of_the_model(z):
+    """A release holds those of its own, and would answer with these whatever is written in the model."""
+    released = pmdp.release(with_knots(KNOTS), epsilon=1.0, bounds={"z": z}, public=["y:0"], missing={})
+    for rows in (1, 3, 7):  # as many as knots, too
+        pmdp.rewrite(with_knots(KNOTS, rows), released)
+    with pytest.raises(pmdp.Refusal, match="y:0 was in it as another function, or beside other constants"):
+        pmdp.rewrite(with_knots(KNOTS + 0.01), released)
+
+
+STANDARDISED = {"scores": lambda age, b: b[0] * (age - age.mean()) / age.std(), "a spread": lambda age, b: b[0] * age.std() + b[1] * age}
+
+
+@pytest.mark.parametrize("function", [*PUBLIC, *STANDARDISED])
+def test_rows_of_public_arrays_do_not_decide(function):
+    """Any number of them, whole numbers or not, and whatever functions of all of them are."""
+
+    def model(ages):
+        with pm.Model() as made:
+            mean = (PUBLIC | STANDARDISED)[function](pm.Data("age", ages), pm.Normal("b", shape=2))
+            pm.Poisson("y", pm.math.exp(pm.Normal("a") + mean), observed=np.arange(len(ages)) % 3)
+        return made
+
+    released = pmdp.release(model(AGES), epsilon=1.0, bounds={"y": (0, 5)}, public=["age"], missing={})
+    for rows in (1, 2, 3, 61):
+        for dtype in (int, float):
+            pmdp.rewrite(model(np.arange(rows, dtype=dtype)), released)

@@ -36,8 +36,8 @@ REFUSED = {
         "10 lies below the threshold",
     ),
     "too far below 0": (counts([3, -90]), pmdp.DiscreteGaussian(2), "holds -90, which is too far below 0"),
-    "no such answer": (counts([0, 2]), pmdp.RandomisedResponse(0.7), "2 is none of 0, ..., 1"),
-    "missing without a reason": (counts(GAPS), pmdp.RoundedToBase(3), "nothing says why"),
+    "no such answer": (counts([0, 2]), pmdp.RandomisedResponse(0.7), "2 is none of 0, ..., 1; with more answers write levels="),
+    "missing without a reason": (counts(GAPS), pmdp.RoundedToBase(3), "or write 0 where"),
     "missing though unlisted": (counts(GAPS), [pmdp.RoundedToBase(3), pmdp.Threshold(3, absent="unlisted")], "nothing says why"),
     "scales of another shape": (counts([3, 6, 9]), pmdp.DiscreteLaplace([1.0, 2.0]), "array of shape"),
     "thresholds of another shape": (counts([3, 6, 9]), [pmdp.Threshold([1, 2], absent="listed")], "array of shape"),
@@ -151,6 +151,8 @@ def test_an_unknown_scale_needs_a_largest_one_and_a_model():
         lambda: pmdp.Threshold(10),
         lambda: pmdp.Threshold(np.nan, absent="listed"),
         lambda: pmdp.GaussianNoise.from_margin(3.0, level=1.0),
+        lambda: pmdp.LaplaceNoise(),
+        lambda: pmdp.codebooks.pageviews("low"),
         lambda: pmdp.Codebook([]),
         lambda: pmdp.codebooks.pageviews("none", absent="listed"),
     ],
@@ -160,12 +162,34 @@ def test_malformed_steps_are_refused(wrong):
         wrong()
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: pmdp.LaplaceNoise(epsilon=0.5), r"Write LaplaceNoise.from_epsilon\(epsilon\)"),
+        (lambda: pmdp.DiscreteGaussian(variance=4.0), r"Write DiscreteGaussian.from_variance\(variance\)"),
+        (lambda: pmdp.DiscreteLaplace(sensitivity=2, epsilon=1.0), r"Write DiscreteLaplace.from_epsilon\(epsilon\)"),
+    ],
+)
+def test_noise_by_what_publishers_state_is_led_to_its_maker(call, words):
+    with pytest.raises(pmdp.Refusal, match=words):
+        call()
+
+
+def test_a_total_of_randomised_answers_is_led_to_its_binomial():
+    with pm.Model() as model:
+        pm.Binomial("yes", 100, pm.Beta("p", 1, 1), observed=61)
+    with pytest.raises(pmdp.Refusal, match=r"pm.Binomial\('yes', n, truth \* p"):
+        pmdp.published(model, {"yes": pmdp.RandomisedResponse(0.75)})
+
+
 def test_scales_are_computed_from_what_publishers_say():
     assert pmdp.DiscreteLaplace.from_epsilon(0.1, sensitivity=3).scale == pytest.approx(30)
     assert stats.dlaplace(1 / float(pmdp.DiscreteLaplace.from_variance(7.0).scale)).var() == pytest.approx(7.0)
     assert stats.laplace(0, float(pmdp.LaplaceNoise.from_variance(7.0).scale)).var() == pytest.approx(7.0)
     scale = float(pmdp.LaplaceNoise.from_margin(12.0, level=0.9).scale)
     assert stats.laplace(0, scale).cdf(12) - stats.laplace(0, scale).cdf(-12) == pytest.approx(0.9)
+    scales = pmdp.DiscreteLaplace.from_margin([3, 12], level=0.9).scale
+    assert [stats.dlaplace(1 / s).cdf(m) - stats.dlaplace(1 / s).cdf(-m - 1) for s, m in zip(scales, [3, 12])] == pytest.approx([0.9, 0.9])
     scale = float(pmdp.GaussianNoise.from_margin(12.0, level=0.9).scale)
     assert stats.norm(0, scale).cdf(12) - stats.norm(0, scale).cdf(-12) == pytest.approx(0.9)
     assert float(pmdp.DiscreteGaussian.from_rho(0.5, sensitivity=2).scale) == pytest.approx(2)

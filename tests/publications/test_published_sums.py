@@ -556,6 +556,9 @@ LINE = {"bounds": {"y": (0, 9), "x": (0, 1)}, "n": 20}
 ONES = pmdp.DiscreteLaplace(2.0)
 REFUSED = {
     "another variable": (shared([0], "Poisson"), {"z": SUM}, MEAN, "'z' is no observed variable of this model. Write y"),
+    "names not within": (shared([0], "Poisson"), SUM, MEAN, "names of sums are within: statistics={'y': {'sum y'"),
+    "a mean": (shared([0], "Poisson"), {"y": {"mean y": SUM["sum y"]}}, MEAN, "write 'sum y', with n times the number"),
+    "ones and no n": (shared([0], "Bernoulli"), {"y": {"ones": (4, ONES)}}, {}, "Or write n=1000"),
     "nothing of a variable": (shared([0], "Poisson"), {}, MEAN, "Nothing is said of y"),
     "no mapping": (shared([0], "Poisson"), {"y": 41.0}, MEAN, "Say by name which sums of y"),
     "no law": (shared([0], "Poisson"), {"y": {"sum y": 41.0}}, MEAN, "needs its number and the law"),
