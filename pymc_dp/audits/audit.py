@@ -101,7 +101,7 @@ class Audit:
 
     @cached_property
     def factor(self) -> float:
-        """By what factor epsilon must be exceeded to be found with probability 0.999; see ``detects``. Infinite if by none."""
+        """The factor by which epsilon must be exceeded to be found with probability 0.999, or infinity; see ``detects``."""
         low, high = 1.0, 2.0
         while self.detects(high) < SURE:
             low, high = high, 2 * high

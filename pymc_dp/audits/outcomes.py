@@ -23,7 +23,7 @@ NUMBERS = (int, float, np.number, complex, Fraction, Decimal)
 
 
 class Outcome(NamedTuple):
-    """What one run came to.
+    """The outcome of one run.
 
     Attributes
     ----------

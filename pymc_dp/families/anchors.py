@@ -23,7 +23,7 @@ CONCENTRATION = 1e-3, 200.0
 
 
 def first_anchor(scores: Scores, batch: tuple[int, ...]) -> np.ndarray:
-    """Before anything is known (*batch, F): the middle of the linear predictor's bounds."""
+    """The anchor (*batch, F) of the first round, when nothing is known: the middle of the linear predictor's bounds."""
     anchor = np.zeros((*batch, scores.features))
     anchor[..., 0] = scores.middle
     return anchor
@@ -75,7 +75,7 @@ def _step(scores: Scores, score: np.ndarray, information: np.ndarray, noise: flo
 
 
 def widened(scores: Scores, score: np.ndarray, information: np.ndarray, noise: float) -> np.ndarray:
-    """By how much the standard deviation of a score grows (B,), for what a straight line leaves open at coefficients off the anchor.
+    """The factor (B,) by which a score's standard deviation grows, because scores off the anchor do not lie on a straight line.
 
     Where the linear predictor is off by t, the mean moves by weight t (1 + t (1 - 2 mean) / 2 + ...) with logit, and by weight
     (exp(t) - 1) with log: by a part of weight t that grows with t, and in which direction is not known. With v the mean square of t that

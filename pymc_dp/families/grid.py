@@ -29,7 +29,7 @@ def onto_grid(values: np.ndarray, centre: float, half: float) -> np.ndarray:
 
 
 def to_points(u: np.ndarray, half: float | np.ndarray) -> np.ndarray:
-    """In place, the grid points of values from which their centres were taken off; each column may have a half of its own.
+    """Turn values less their centres into grid points, in place; each column may have a half of its own.
 
     Clipped to the grid's ends whatever rounding did, and 0 for what is not a number. Every real statistic is rounded here, elementwise.
     """
@@ -37,7 +37,7 @@ def to_points(u: np.ndarray, half: float | np.ndarray) -> np.ndarray:
 
 
 def unclipped(u: np.ndarray, half: float | np.ndarray) -> np.ndarray:
-    """In place, what ``to_points`` clips. Every step is monotone: what is further out is never moved further in."""
+    """Compute in place the values that ``to_points`` clips. Every step is monotone: a value further out is never moved further in."""
     smallest = half if isinstance(half, float) else np.min(half)
     if smallest > SMALLEST_HALF:  # POINTS is a power of two: dividing by half of it at once rounds as dividing and multiplying do
         u /= half / POINTS

@@ -72,7 +72,7 @@ class Residuals:
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """By what each of the F + 1 sums is multiplied before the noise."""
+        """The factor that each of the F + 1 sums is multiplied by before the noise."""
         return (*[2 * weight_of_products(self.features)] * self.features, 1)
 
     @property

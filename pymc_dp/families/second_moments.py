@@ -113,7 +113,7 @@ class Regression:
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
-        """By what every released entry is multiplied before the noise: whole numbers, but where others published them."""
+        """The factor that every released entry is multiplied by before the noise: a whole number, except where others published them."""
         return tuple(1 / scale for scale in self.scales) if self.scales else self._whole_weights
 
     @property
@@ -201,7 +201,7 @@ class Regression:
 
     @cached_property
     def clamps(self) -> tuple[bool, ...]:
-        """Of which features and responses the grid itself moves what lies beyond their bounds to these."""
+        """The features and responses whose values beyond their bounds are moved to these by the grid itself."""
         bounds = zip([*self.lower, *self.response_lower], [*self.upper, *self.response_upper], strict=True)
         return tuple(clamps(lower, upper) for lower, upper in bounds)
 

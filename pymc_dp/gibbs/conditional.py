@@ -112,7 +112,7 @@ class Compiled:
         return Compiled, (self.given, self.rest, self.function)
 
     def __call__(self, point: Point, *values: np.ndarray) -> Sequence[np.ndarray]:
-        """What it gives at a point."""
+        """The values of the function at a point."""
         return self.at(point)(*values)
 
     def at(self, point: Point) -> Callable[..., Sequence[np.ndarray]]:

@@ -26,7 +26,7 @@ class Form(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the form."""
 
     @property
     def fitted(self) -> int:

@@ -16,7 +16,7 @@ def _choose(weights, total, first, end, rng):
 
 @njit(cache=True)
 def _one_more(noisy, count, q):
-    """By how much noise of probabilities in proportion to q^abs(k) is likelier if a count is one more than it is."""
+    """The ratio of the noise's probabilities, in proportion to q^abs(k), if a count is one more than it is."""
     return 1 / q if count < noisy else q
 
 

@@ -212,7 +212,7 @@ def sweep(numbers, seen, uniforms, place, fixed, read, lone, sums, M, table, par
 
 @njit(cache=True, error_model="numpy")
 def misfit(ones, pairs, states, numbers, place, groups, group, places):
-    """By how much numbers of a model at some states (S,) differ from what was read, beside the largest of them.
+    """The largest difference of a model's numbers at some states (S,) from those that were read, over the largest of them.
 
     Parameters: numbers that rest on one site (E,), which were read as (K, E), and its place, -1 for none; and those of pairs of sites,
     which were read as groups (G, K, K), which group each is of, and places of parents and children, -1 for none.
@@ -367,7 +367,7 @@ def latent_tables(noisy, total, p, by_one, by_square, longest, uniforms):
 
 @njit(cache=True, error_model="numpy")
 def _tilt_to_total(noisy, total, p, by_one, by_square):
-    """By which exponential all rates grow so that the likeliest counts (K,) given the noisy ones add up to about the total."""
+    """The logarithm of the factor on all rates with which the likeliest counts (K,) given the noisy ones add up to about the total."""
     low, high = -50.0, 50.0
     for _ in range(60):
         tilt, likeliest = (low + high) / 2, 0.0

@@ -237,7 +237,7 @@ def _term(s, z, rate, noise):
 
 
 def _ratio(s, n, z, rate, noise):
-    """By how much the next count's term is larger than this one's."""
+    """The ratio of the next count's term to this one's."""
     if s >= n:
         return 0.0
     change = _log_noise(z - s - 1, noise) - _log_noise(z - s, noise)

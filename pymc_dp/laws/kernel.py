@@ -68,7 +68,7 @@ class Kernel(Op):
         return Apply(self, arrays, [*(value() for _ in range(self.values)), *slopes])
 
     def perform(self, node: Apply, inputs: list[np.ndarray], output_storage: list[list]) -> None:
-        """The loop, in Python."""
+        """Run the loop in Python."""
         with np.errstate(all="ignore"):
             results = self.loop(*inputs)
         for storage, result in zip(output_storage, results if isinstance(results, tuple) else (results,), strict=True):

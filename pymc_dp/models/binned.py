@@ -126,7 +126,7 @@ def support_of(random: Variable) -> tuple[float, float]:
 
 
 def _asymmetric_laplace(value: Tensor, b: Tensor, kappa: Tensor, mu: Tensor) -> Tensor:
-    """Its log-distribution function: the integral of b / (kappa + 1/kappa) exp(-(x - mu) b s kappa^s), where s is the sign of x - mu."""
+    """The log-distribution function: the integral of b / (kappa + 1/kappa) exp(-(x - mu) b s kappa^s), where s is the sign of x - mu."""
     below, above = pt.minimum(value - mu, 0.0), pt.maximum(value - mu, 0.0)
     lower = 2 * pt.log(kappa) - pt.log1p(kappa**2) + below * b / kappa
     return pt.switch(value <= mu, lower, pt.log1p(-pt.exp(-above * b * kappa) / (1 + kappa**2)))

@@ -179,7 +179,7 @@ class _Arithmetic:
         raise Unreduced(unknown_operation(type(node.op).__name__))
 
     def _switched(self, node: Apply) -> Interval:
-        """Either branch, each over no more than the values for which it is taken: so what is compared with a number lies on one side of it.
+        """The interval of a switch: of both branches, each over the values for which it is taken, on one side of a number that is compared.
 
         Where a branch is never taken its interval is that at the number itself, and does not count.
         """

@@ -75,7 +75,7 @@ def entry_read(parameter: np.ndarray, many: int) -> np.ndarray:
     return np.clip(np.nan_to_num(np.rint(parameter * many - 0.5)), 0, many - 1).astype(np.int64)
 
 
-def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None], sized: bool = True) -> None:
+def read_by_record(graph: FunctionGraph, variable: Variable, latents: Mapping[str, int | None], *, sized: bool) -> None:
     """Put a latent that every record has for itself in place of the entry that it reads by an index.
 
     The new one has a distribution only for what it rests on: the same index into a table that numbers the entries (``entry_read``). So the

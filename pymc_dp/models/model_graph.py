@@ -75,7 +75,7 @@ def without_initial_values(model: pm.Model) -> Iterator[None]:
 
 
 def _converted(model: pm.Model) -> FunctionGraph:
-    """The model as a graph."""
+    """The model as PyMC's graph of variables."""
     values = [model.rvs_to_values[variable] for variable in model.observed_RVs]
     twice = next((value for k, value in enumerate(values) if any(value is other for other in values[:k])), None)
     if twice is not None:
@@ -92,7 +92,7 @@ def _observe_latents(graph: FunctionGraph, latents: Mapping[str, int | None], si
     for variable in sorted(variables, key=lambda v: latents[v.owner.op.name] is not None):
         random, operation = variable.owner.inputs[0], variable.owner.op
         if latents[operation.name] is not None:
-            read_by_record(graph, variable, latents, sized)
+            read_by_record(graph, variable, latents, sized=sized)
             continue
         shape = constant_value(random.shape)
         if shape is None:

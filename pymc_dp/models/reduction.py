@@ -149,7 +149,7 @@ class Reduction:
         return ", ".join(names) or None
 
     def _nameless(self, expression: Variable) -> str:
-        """Of private arrays above that have no name in the model their shapes, where the number of records is public."""
+        """The shapes of private arrays above that have no name in the model, where the number of records is public."""
         private = [array for array in self._arrays_above(expression) if array not in self._public] if self._sized else []
         shapes = {name: shape_of(array) for array in private if is_nameless(name := self._name_of(array))}
         return "".join(f", {name} being an array of shape {shape} without a name" for name, shape in shapes.items())

@@ -45,7 +45,7 @@ class Patterns(Table):
     KNOWN = ((0, "the largest value"),)
 
     def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
-        """From 0 to the largest value."""
+        """The values lie between 0 and the largest one."""
         return 0.0, float(known[0] or 0)
 
     def values(self, domain: Domain) -> range:

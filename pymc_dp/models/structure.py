@@ -252,7 +252,7 @@ def one_by_structure(variable: Variable, axis: int) -> bool:
     return isinstance(operation, Elemwise) and all(one_by_structure(operand, axis) for operand in inputs)
 
 
-def row_axis_before(node: Apply, axis: int, *, sized: bool = True) -> int | None:
+def row_axis_before(node: Apply, axis: int, *, sized: bool) -> int | None:
     """Which axis of what is reshaped becomes this axis of the result, entry by entry; None where that is not sure.
 
     It is the axis before and behind which there are as many entries as before and behind that of the result, by lengths that are fixed:
@@ -307,7 +307,7 @@ def inlined(node: Apply, variable: Variable) -> Variable:
     return substitute(graph.outputs[node.outputs.index(variable)], dict(zip(graph.inputs, node.inputs, strict=True)))
 
 
-def same_memory(first: Variable, second: Variable, *, sized: bool = True) -> bool:
+def same_memory(first: Variable, second: Variable, *, sized: bool) -> bool:
     """Whether two arrays are one: the same variable, or constants that are views of the same memory. Values are not compared.
 
     Where the number of records is private (not ``sized``) only the same variable counts: PyTensor copies an index without entries, so

@@ -203,7 +203,7 @@ class Table(Family):
         return Counts(n, p)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Onto the simplex of size n."""
+        """Move noisy counts onto the simplex of size n."""
         return onto_simplex(noisy, n)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:

@@ -42,7 +42,7 @@ class Sampler:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit says of the widths.
+    """The widths of one fit.
 
     Attributes
     ----------

@@ -149,7 +149,7 @@ def plan(
 
 @dataclass(frozen=True)
 class Request:
-    """What is compared.
+    """The settings that a plan compares.
 
     Attributes
     ----------

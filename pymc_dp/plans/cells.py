@@ -87,7 +87,7 @@ def planned_cells(
     grid: Grid,
     sizes: str,
     *,
-    exchanged: bool = False,
+    exchanged: bool,
 ) -> PlannedStatistic:
     """Sums of the family's statistics per cell.
 
@@ -111,7 +111,7 @@ def planned_cells(
     if likelihood.make is not None and not domain.edges and domain.upper - domain.lower >= MOST_VALUES:
         raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
     check_tables(likelihood, grid)
-    structure = structure_of(likelihood, linear=False)
+    structure = structure_of(likelihood)
     if sizes == "public":
         sensitivity = over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)

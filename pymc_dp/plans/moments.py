@@ -24,7 +24,7 @@ OF_FEATURES = Fraction(1, 5)
 
 
 def planned_moments(
-    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str, *, exchanged: bool = False
+    likelihood: Likelihood, bounds: Mapping[str, object], covariates: Mapping[str, Bounded], sizes: str, *, exchanged: bool
 ) -> PlannedStatistic:
     """Second moments of features and responses, per cell of the indices.
 
@@ -79,7 +79,7 @@ def planned_moments(
 
 
 def _multipliers(regression: Regression, likelihood: Likelihood, moves: str, grid: Grid) -> tuple[int, int]:
-    """By what second moments are multiplied before the noise, so that slopes are as narrow as they can be at the same epsilon.
+    """The factors that second moments are multiplied by before the noise, so that slopes are as narrow as they can be at this epsilon.
 
     Laplace noise has the scale of the L1 sensitivity and Gaussian noise that of the root of the squared L2 one, and both are divided by
     what an entry was multiplied by. Of those with which Gaussian noise is no worse for slopes than without, the best for Laplace noise is

@@ -284,7 +284,7 @@ class FamilyCost:
 
 
 def family_costs(
-    network: Network, statistics: Sequence[PlannedStatistic], neighbours: str, disjoint: Sequence[Sequence[str]] = ()
+    network: Network, statistics: Sequence[PlannedStatistic], neighbours: str, disjoint: Sequence[Sequence[str]]
 ) -> tuple[FamilyCost, ...]:
     """What every family's counts cost by either mechanism, at equal shares of epsilon."""
     parts = shares([planned.likelihood.name for planned in statistics], disjoint=disjoint)

@@ -171,12 +171,10 @@ def over_columns(sensitivity: Sensitivity, columns: Sequence[int]) -> Sensitivit
     return Sensitivity(sensitivity.difference * many, sensitivity.square * many, sensitivity.largest, why)
 
 
-def structure_of(likelihood: Likelihood, linear: bool) -> str:
+def structure_of(likelihood: Likelihood) -> str:
     """How the parameters depend on the record, in one word."""
     if likelihood.aggregate:
         return "aggregate"
-    if linear:
-        return "linear"
     by_record = [placeholder for placeholder in likelihood.inputs if placeholder.axis is not None]
     if not by_record:
         return "shared"

@@ -19,7 +19,7 @@ def bits_of(shape: Sequence[int]) -> int:
 
 
 def weight_of(shape: Sequence[int]) -> int:
-    """By how much every entry of a table grows with the empty coefficient: the codes of variables that leave some unused."""
+    """The growth of every entry of a table with the empty coefficient: the number of codes of variables that leave some unused."""
     return prod(2 ** bits_of([levels]) for levels in shape if levels < 2 ** bits_of([levels]))
 
 
@@ -43,7 +43,7 @@ def variance_of(shape: Sequence[int], known: bool) -> float:
 
 
 def _of_unused(shape: Sequence[int]) -> float:
-    """By what the variance of noise on coefficients grows when the counts of unused codes are given to the used ones."""
+    """The factor on the variance of noise on coefficients when the counts of unused codes are given to the used ones."""
     return prod(1 + (2 ** bits_of([levels]) - levels) / levels**2 for levels in shape)
 
 

@@ -65,7 +65,7 @@ def is_affine(variable: Variable, unknown: Variable) -> bool:
 
 
 def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:
-    """By how much a record, in place of another or besides, changes the log-likelihood more at one point of the ball than at another.
+    """The range over points of the ball of what a record, in place of another or besides, changes in the log-likelihood.
 
     With |x' w| at most U = size radius and |y| at most R, -(y - x' w)^2 / 2 sigma^2 varies over the ball by 2 R U / sigma^2 at most
     where U <= R (its extremes are at the ends, x' w = U and -U), and by (R + U)^2 / 2 sigma^2 otherwise; two records by twice that

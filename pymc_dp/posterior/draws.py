@@ -99,8 +99,8 @@ def _total(epsilon: object, delta: object) -> Cost:
 
 
 def sample_posterior(
-    model: pm.Model | None, request: PosteriorRequest, epsilon: object, protection: Protection, *, delta: object = 0,
-    ledger: Ledger | Part | None = None, data: object = None,
+    model: pm.Model | None, request: PosteriorRequest, epsilon: object, protection: Protection, *, delta: object,
+    ledger: Ledger | Part | None, data: object = None,
 ) -> "xr.DataTree":  # fmt: skip
     """Draws from a posterior, paid for one by one: see ``sample``, which calls this."""
     import xarray as xr

@@ -119,7 +119,7 @@ def _open_codes(entries: Sequence[Entry], public: set) -> np.ndarray:
 
 
 def _sensitivity_of_pairs(table: np.ndarray, open_codes: np.ndarray, neighbours: str) -> int:
-    """By how much scores of neighbours differ more at one point than at another: the largest over all records that can occur.
+    """The range over points of the difference of neighbours' scores: the largest over all records that can occur.
 
     add_remove: of a record by itself. replace: of pairs with the same public part; where there are many, twice the largest difference
     of two records at a point, which is no less.
@@ -139,7 +139,7 @@ def _sensitivity_of_pairs(table: np.ndarray, open_codes: np.ndarray, neighbours:
 
 
 def _sensitivity_of_clipped(least: np.ndarray, most: np.ndarray, neighbours: str) -> int:
-    """By how much scores of neighbours differ more at one point than at another, where a record's part is clipped to lie between ``least``
+    """The range over points of the difference of neighbours' scores, where a record's part is clipped to lie between ``least``
     and ``most`` (G,) at every point.
 
     replace: a difference of two records lies within most - least at a point, of either sign, so its range is at most the sum of the

@@ -107,7 +107,7 @@ class Reading:
         return self.public.many if self.protection.sized else None
 
     def exact(self) -> dict[Variable, np.ndarray]:
-        """By placeholder, the records and what all of them share: whatever records held, they lie within their bounds."""
+        """The records, and what all of them share, by placeholder: whatever records held, they lie within their bounds."""
         rows, paths, public = self.rows, self.paths, self.public
         exact = {**public.arrays, **public.shared}
         for k, (likelihood, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):

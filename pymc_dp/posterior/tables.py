@@ -190,7 +190,7 @@ class Points:
 
     @property
     def range(self) -> int:
-        """By how much a logarithm varies over the grid: what one record more or less in a split moves the scores by."""
+        """The range of a logarithm over the grid: as far as one record more or less in a split moves the scores."""
         return int(max(np.ptp(self.first), np.ptp(self.second)))
 
 
@@ -237,7 +237,7 @@ def _priced(network: Network, task: Task, grid: Points) -> Price:
 
 
 def _matched(spec: ModelSpec, plans: Sequence[PlannedStatistic]) -> Where:
-    """By observed variable, its table of probabilities and the rows of its cells, each in one place."""
+    """The table of probabilities of every observed variable, by name, and the rows of its cells, each in one place."""
     if any(isinstance(v.owner.op, ModelPotential) for v in spec.kept):
         raise Unlike("a Potential is part of the prior")
     priors = {variable: _prior(variable) for variable in spec.kept if isinstance(variable.owner.op, ModelFreeRV)}

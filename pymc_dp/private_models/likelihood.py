@@ -54,9 +54,7 @@ class NoisyLikelihood:
     logp: Callable[..., Variable]
 
 
-def noisy_likelihood(
-    private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable], related: Sequence[Related] = ()
-) -> NoisyLikelihood:
+def noisy_likelihood(private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable], related: Sequence[Related]) -> NoisyLikelihood:
     """The likelihood of one noisy statistic, of which the noise is a part; what is latent is added to the model in context.
 
     Parameters

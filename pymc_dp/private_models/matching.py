@@ -10,7 +10,7 @@ from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 
 def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
-    """In what a statistic differs from what would be released of a likelihood, in words; None where it fits.
+    """The difference, in words, between a statistic and what would be released of a likelihood; None where it fits.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ def _directions_back(by_q, by_s, by_onto, by_r, first, second, A, C, s, onto, r,
 
 # ---------- log
 def _tilted(factor, c, f):
-    """Of a feature as a binomial variable: its variance, log E[exp(c (u - mean))], r, and what their derivatives need."""
+    """The variance of a feature as a binomial variable, log E[exp(c (u - mean))], r, and what their derivatives need."""
     mean, variance = factor[f, 0], 0.0
     for b in range(1, f + 1):
         variance += factor[f, b] ** 2

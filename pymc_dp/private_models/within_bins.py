@@ -86,7 +86,7 @@ def _weights(noisy: NoisyStatistic, size: Variable) -> Variable:
 
 
 def _slopes(noisy: NoisyStatistic, within: Within, size: Variable, middles: np.ndarray, widths: np.ndarray) -> Variable:
-    """By how much the logarithm of the density of a covariate changes over the width of each cell's bin: (G, *grid, *C)."""
+    """The change of the log-density of a covariate over the width of each cell's bin: (G, *grid, *C)."""
     G, rest = len(noisy.noisy) // prod(noisy.grid), [int(length) for length in size.type.shape[1:]]
     by_axis = pt.moveaxis(size.reshape((G, *noisy.grid, *rest)), 1 + within.axis, -1)
     density = pt.log(by_axis / widths + AT_LEAST / widths.mean())

@@ -115,7 +115,7 @@ class Saved:
 
     @cached_property
     def text(self) -> str:
-        """What stands in the file."""
+        """The content of the file."""
         return sealed(self._meaning | {"models": str(self.models), "items": [_item_facts(item) for item in self.items]})
 
     def write(self, path: Path, *, new: bool = False) -> None:

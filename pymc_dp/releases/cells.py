@@ -111,12 +111,12 @@ class PublicCells:
 
     @property
     def points(self) -> int:
-        """By what a lattice unit of the family is divided."""
+        """The number that a lattice unit of the family is divided by."""
         return 1 if self.projection is None else self.projection.points
 
     @property
     def multipliers(self) -> np.ndarray:
-        """By what each of the numbers that will be released is multiplied, where sums are pooled; else empty."""
+        """The factor on each of the numbers that will be released, where sums are pooled; else empty."""
         return np.zeros(0, dtype=np.int64) if self.pooling is None else self.pooling.multipliers(len(self.cells.n), self.shape[-1])
 
     @property

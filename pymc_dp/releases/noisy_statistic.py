@@ -185,7 +185,7 @@ class NoisyStatistic:
 
     @property
     def times(self) -> np.ndarray | None:
-        """By what each of the K statistics was multiplied before the noise, units of residuals among it; None where by nothing."""
+        """The factor on each of the K statistics before the noise, units of residuals among it; None where there is none."""
         if self.multipliers.size:
             return self.multipliers
         if self.regression is not None and self.residuals is not None:

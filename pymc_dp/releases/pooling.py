@@ -76,7 +76,7 @@ class Pooling:
         return np.concatenate([(by_cell[:, : self.first] * self.cell).ravel(), whole])[None]
 
     def multipliers(self, cells: int, released: int) -> np.ndarray:
-        """By what each of the released numbers, (G first + K,), was multiplied."""
+        """The factor (G first + K,) that each of the released numbers was multiplied by."""
         return np.repeat([self.cell, self.whole], [cells * self.first, released - cells * self.first]).astype(np.int64)
 
 

@@ -116,7 +116,7 @@ class Quantiles(NamedTuple):
 
 
 def sensitivity(quantile: Fraction, values: int, neighbours: str) -> int:
-    """By how much scores of neighbours differ more at one candidate than at another, where a record has so many values.
+    """The range over candidates of the difference of neighbours' scores, where a record has so many values.
 
     Let the quantile be a/b, L(c) and R(c) the numbers of values at or below c and above it, and D = (b - a) L - a R; the score is -|D|.
     A value that moves changes D at a candidate by b, -b or 0, and one that comes or goes changes it by b - a or by -a. |D| moves by no
@@ -203,7 +203,7 @@ def _draw(column: Column, end: str, quantile: Fraction, share: Fraction, neighbo
 
 
 def _rank(column: Column, share: Fraction) -> float:
-    """By how many values the share of a chosen candidate is further off than the best one's, but for a probability of 1/20.
+    """The number of values by which a chosen candidate's share is further off than the best one's, but for a probability of 1/20.
 
     A candidate that is r values worse than the best has at most exp(-r share / (2 K)) of its probability, K values a record: with G
     candidates, all that are worse than r have at most G times that together (McSherry, Talwar 2007).
@@ -325,7 +325,7 @@ def _checked_quantiles(quantiles: object) -> tuple[Fraction, Fraction] | None:
 
 
 def _checked_widening(widen: object) -> float | None:
-    """By which share of their distance bounds are moved apart, on either side; None where that is left to us."""
+    """The share of their distance by which bounds are moved apart, on either side; None where that is left to us."""
     if widen is None:
         return None
     if isinstance(widen, bool) or not isinstance(widen, int | float) or not 0 <= widen <= 10:

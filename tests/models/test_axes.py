@@ -314,7 +314,7 @@ def test_an_axis_that_is_kept_by_reshaping_holds_the_same_entries(rows, known, p
         reshaped = source.reshape([length if part is R else part[0] * length if isinstance(part, tuple) else part for part in new])
         result = values.reshape([rows if part is R else part[0] * rows if isinstance(part, tuple) else part for part in new])
         for axis in range(len(new)):
-            before = row_axis_before(reshaped.owner, axis)
+            before = row_axis_before(reshaped.owner, axis, sized=True)
             if before is not None:
                 kept.add((new, axis))
                 assert values.shape[before] == result.shape[axis]

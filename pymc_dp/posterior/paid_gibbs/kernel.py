@@ -85,7 +85,7 @@ class Block:
 
     @property
     def sensitivity(self) -> int:
-        """By how much one record can move it: the range of a sum is no more than the sum of ranges. 0 where no record is asked."""
+        """How far one record can move it: the range of a sum is no more than the sum of ranges. 0 where no record is asked."""
         return sum(self.sensitivities)
 
 

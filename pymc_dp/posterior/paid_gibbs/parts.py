@@ -62,7 +62,7 @@ def _levels(random: Variable) -> int:
 
 
 def kernel_of(
-    rows: Rowwise, public: Public, levels: Mapping[str, int | None], prior: pm.Model, points: int | None, absolute: bool = False
+    rows: Rowwise, public: Public, levels: Mapping[str, int | None], prior: pm.Model, points: int | None, absolute: bool
 ) -> Kernel:
     """The log-likelihood in its parts, and how far a record's can vary; ``absolute`` where its value matters, not only its shape.
 

@@ -96,7 +96,7 @@ def _of_moves(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> in
 
 
 def score_sensitivity(kernel: Kernel, part: Part, block: Block, table: np.ndarray) -> int:
-    """By how much the scores of neighbours can differ more at one option of a block than at another, from what all records add.
+    """The largest range, over the options of a block, of the difference of neighbours' scores, from what all records add.
 
     The largest over pairs of records that agree in what is visible. Of several numbers, a record that is replaced by one that reads
     another adds its own range to that of the other, and so does one that may leave a site and come to another, be it the same otherwise;
@@ -139,14 +139,14 @@ def score_sensitivity(kernel: Kernel, part: Part, block: Block, table: np.ndarra
 
 
 def log_likelihood_sensitivity(kernel: Kernel, part: Part) -> int:
-    """By how much a record can move a part of the log-likelihood of all at a state: C, in units of 1 / NAT."""
+    """How far a record can move a part of the log-likelihood of all records at a state: C, in units of 1 / NAT."""
     if part.whole is None:
         return _widest(part.unreferred)
     return sensitivity_at(kernel, part, part.whole)
 
 
 def sensitivity_at(kernel: Kernel, part: Part, table: np.ndarray) -> int:
-    """By how much a record can move a part at the states of a table (V, ...) of all records: the largest difference of two of them that
+    """How far a record can move a part at the states of a table (V, ...) of all records: the largest difference of two of them that
     agree in what is visible.
     """
     groups = _groups(kernel, part, digits_of(part))
