@@ -81,7 +81,7 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     """
     name, family = planned.likelihood.name, planned.family
     assert family is not None
-    counts, K, free = _counted(planned), len(planned.statistics), planned.sizes == "free"
+    counts, K, free = is_counted(planned), len(planned.statistics), planned.sizes == "free"
     names = [sum_name for sum_name, _ in family.own_sums(planned.domain)]
     if free:
         _check_number_of_records(planned, books, counts)
@@ -134,7 +134,8 @@ def _check_number_of_records(planned: PlannedStatistic, books: Mapping[str, tupl
         raise Refusal(f"{name} has several columns, whose number of records must be known. Write n=1000, or a variable for each column.")
 
 
-def _counted(planned: PlannedStatistic) -> bool:
+def is_counted(planned: PlannedStatistic) -> bool:
+    """Whether its sums are counts with the probabilities of the model."""
     return planned.likelihood.distribution in COUNTED or planned.likelihood.make is not None
 
 
@@ -277,7 +278,7 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     name, columns, V = likelihood.name, likelihood.columns, planned.grid.size
     indices = ", ".join(placeholder.name for placeholder in likelihood.inputs if placeholder.private)
     only_total_known = len(cells.n) == 1 and planned.sizes == "simplex"
-    if not only_total_known or not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
+    if not only_total_known or not is_counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
         raise Refusal(
             f"Sums of {name} by cells of {indices} are understood where the number of records in each cell is known. Write n= with one for"
             " every cell."
