@@ -4,7 +4,7 @@ Shapes: G cells, C columns of the observed variable, K numbers, R statistics of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,7 @@ from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.told import NUMBER, PublishedNumber, published_numbers
+from pymc_dp.publications.told import NUMBER, PublishedNumber, check_possible, published_numbers
 from pymc_dp.releases.described import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -219,6 +219,10 @@ def _sums(
             f"The sums {', '.join(number.name for number in present)} of {variable} follow from each other, so that one of them was"
             " published twice. Leave the one with more noise out."
         )
+    for number in present:
+        if number.name == "sum y" and planned.sizes == "public" and planned.domain.clamps:
+            at = replace(number, values=number.values[places], scale=number.scale[places])
+            check_possible(variable, at, cells.n[places], planned.domain.lower, planned.domain.upper)
     none = EXACT * np.where(rows[:, 1:].any(axis=1), np.abs(rows[:, 1:]).sum(axis=1), 1.0)
     spread = np.stack(
         [
