@@ -57,6 +57,11 @@ def test_refused(case):
     assert "y" in model.named_vars
 
 
+def test_the_path_of_a_release_is_led_to_its_reader():
+    with pytest.raises(pmdp.Refusal, match=r"write Release.from_netcdf\(path\)"):
+        pmdp.published(counts([3, 6]), {"y": "north.release"})
+
+
 def test_laws_are_of_observed_variables_and_all_of_them():
     model = counts([3, 6])
     with pytest.raises(pmdp.Refusal, match="no observed variable"):
