@@ -1,12 +1,11 @@
 """The mean of a likelihood as features of covariates times coefficients, where it, its logit or its logarithm is linear in the unknowns."""
 
-from collections.abc import Collection
-
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.rewriting.utils import rewrite_graph
 
+from pymc_dp.models.inverse_links import argument_of
 from pymc_dp.models.linear import affine, fixed
 from pymc_dp.models.spec import Linear, Placeholder
 from pymc_dp.models.structure import Unreduced, above, scalar_name
@@ -29,7 +28,7 @@ def linear_mean(
     support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
     if distribution in LINKS:
         operation, link = LINKS[distribution]
-        inside = _inside(mean, operation, {v for v, data in covariates.items() if data.private})
+        inside = argument_of(mean, operation, {v for v, data in covariates.items() if data.private})
         if inside is None:
             return None, f"its mean is not the inverse {link} of what is linear in the unknowns"
         mean = inside
@@ -85,33 +84,6 @@ def _distinct(features: list[tuple[str, Variable, bool]], coefficients: list[Var
         names[name] = names.get(name, 0) + 1
         named.append((name if names[name] == 1 else f"{name}#{names[name]}", feature, private))
     return named, summed
-
-
-def _inside(mean: Variable, operation: str, private: Collection[Variable]) -> Variable | None:
-    """What the inverse of a link is taken of, None where the mean is no such inverse.
-
-    A rate times an exposure is the exponential of the sum of their logarithms. That is read where a covariate is private: where all are
-    public the mean is kept as it is, because sums of its parts can be exact.
-    """
-    if mean.owner is None:
-        return None
-    if scalar_name(mean.owner.op) == operation:
-        return mean.owner.inputs[0]
-    if operation != "Exp" or not set(above([mean])) & set(private):
-        return None
-    if scalar_name(mean.owner.op) == "Mul":
-        return sum(map(_logarithm, mean.owner.inputs[1:]), _logarithm(mean.owner.inputs[0]))
-    return _logarithm(mean.owner.inputs[0]) - _logarithm(mean.owner.inputs[1]) if scalar_name(mean.owner.op) == "TrueDiv" else None
-
-
-def _logarithm(factor: Variable) -> Variable:
-    name = "" if factor.owner is None else scalar_name(factor.owner.op)
-    if name == "Exp":
-        return factor.owner.inputs[0]
-    if name in {"Mul", "TrueDiv"}:
-        first, *others = map(_logarithm, factor.owner.inputs)
-        return first - others[0] if name == "TrueDiv" else sum(others, first)
-    return pt.log(factor)
 
 
 def rests_on_shared(linear: Linear | None, inputs: tuple[Placeholder, ...]) -> bool:
