@@ -8,7 +8,7 @@ from pytensor.graph.rewriting.utils import rewrite_graph
 from pymc_dp.models.inverse_links import argument_of
 from pymc_dp.models.linear import affine, fixed
 from pymc_dp.models.spec import Linear, Placeholder
-from pymc_dp.models.structure import Unreduced, above, scalar_name
+from pymc_dp.models.structure import Unreduced, above
 
 LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
 """Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
