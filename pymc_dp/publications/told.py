@@ -132,7 +132,7 @@ def published_numbers(
             every = list(dict.fromkeys([*names, *([TABLE] if table else [])]))
             mean = (
                 f" A mean of n records is their sum divided by n: write {every[0]!r}, with n times the number and n times the scale."
-                if canonical(name, variable).split()[0] in MEANS
+                if canonical(name, variable).split()[:1] in [[word] for word in MEANS]
                 else f" {meant_by(name, every)}".rstrip()
             )
             raise Refusal(f"{name!r} is no sum that a likelihood of {variable} rests on. Write one of {', '.join(map(repr, every))}.{mean}")

@@ -1,5 +1,7 @@
 """What cannot have been published so, what is not understood and what is malformed is refused in words, and settings are what they say."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -178,6 +180,13 @@ def test_malformed_steps_are_refused(wrong):
 def test_noise_by_what_publishers_state_is_led_to_its_maker(call, words):
     with pytest.raises(pmdp.Refusal, match=words):
         call()
+
+
+@pytest.mark.parametrize("noise", [pmdp.LaplaceNoise(2.0), pmdp.DiscreteGaussian(scale=[1.0, 3.0])])
+def test_noise_may_be_copied_and_sent(noise):
+    """As chains in several processes need it."""
+    for again in (copy.copy(noise), copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
+        assert again.words == noise.words
 
 
 def test_a_total_of_randomised_answers_is_led_to_its_binomial():

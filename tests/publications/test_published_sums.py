@@ -557,6 +557,7 @@ ONES = pmdp.DiscreteLaplace(2.0)
 REFUSED = {
     "another variable": (shared([0], "Poisson"), {"z": SUM}, MEAN, "'z' is no observed variable of this model. Write y"),
     "names not within": (shared([0], "Poisson"), SUM, MEAN, "names of sums are within: statistics={'y': {'sum y'"),
+    "an empty name": (shared([0], "Poisson"), {"y": {"": SUM["sum y"]}}, MEAN, "'' is no sum"),
     "beyond the bounds": (shared([0], "Poisson"), {"y": {"sum y": (900.0, ONES)}}, MEAN, "is 900, and 20 records from 0 to 9 add up to"),
     "below them": (shared([0.0], "Normal"), {"y": {"sum y": (-70.0, ONES)}}, MEAN, "is -70, and 20 records"),
     "a covariate beyond": (
