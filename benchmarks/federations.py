@@ -1,31 +1,37 @@
 """Five hospitals, one model: no privacy, one release of all records by somebody who holds them all, and five releases federated.
 
-python benchmarks/federations.py [CASE ...]    0 to 3: a level for every hospital; 4 to 7: one for all. Without a
-                                              number: those of 0 to 3 that are not in the results yet
+    python benchmarks/federations.py [CASE ...]      names of CASES, all by default; 300 data sets each
+    MINUTES=8 python benchmarks/federations.py       ends after so many minutes; the next call goes on from there
 
 Parameters of every data set are drawn from the prior, so that intervals that are right hold them as often as they say. Everything that is
 private goes through ``release``, ``published`` and ``sample`` as a user would write it; the fit without privacy is given the exact sums of
-every hospital, which are sufficient. Results go to benchmarks/results/federations.csv, and as a table to docs/federations.md, between its
-two marks. Of all hospitals together one model is fitted four times to each of 100 data sets: about 15 minutes of CPU.
+every hospital, which are sufficient. Where truths lie in their posteriors goes to benchmarks/results/federations_ranks.csv, and coverage
+and widths as a table to docs/federations.md, between its two marks. benchmarks/results/federations.csv has coverage in 100 data sets, which
+an earlier version of this script measured; the second table of the page is of it.
 """
 
 import csv
+import os
 import sys
 import time
 import warnings
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from zlib import crc32
 
 import numpy as np
 import nutpie
 import pymc as pm
+import xarray as xr
+from scipy.stats import binomtest, norm
 
 import pymc_dp as pmdp
 
 PAGE = Path(__file__).parent.parent / "docs" / "federations.md"
-RESULTS = Path(__file__).parent / "results" / "federations.csv"
-SETS = 100
-"""Data sets of every case."""
+RESULTS = Path(__file__).parent / "results" / "federations_ranks.csv"
+EARLIER = Path(__file__).parent / "results" / "federations.csv"
+SETS, LEVELS = 300, (0.5, 0.8, 0.9, 0.95)
 START, END = "<!-- made by benchmarks/federations.py -->\n", "<!-- end -->\n"
 HOSPITALS = ("north", "south", "east", "west", "coast")
 SIGMA, BOUNDS = 2.0, (-8.0, 18.0)
@@ -60,7 +66,7 @@ def simulated(family, effects, many, rng):
     return middle, level, [rng.binomial(1, 1 / (1 + np.exp(-a)), n) for a, n in zip(level, many)]
 
 
-# ---------- three ways to one posterior
+# ---------- ways to one posterior
 
 
 @cache
@@ -76,35 +82,36 @@ def compiled_exact(family, effects, many):
     return nutpie.compile_pymc_model(model)
 
 
-def without_privacy(family, effects, many, records, seed):
+def without_privacy(family, effects, many, records, seed, **_):
     sums = np.array([y.mean() if family == "Normal" else y.sum() for y in records])
     compiled = compiled_exact(family, effects, many).with_data(sums=sums)
     return nutpie.sample(compiled, draws=DRAWS, tune=500, chains=2, cores=1, seed=seed, progress_bar=False, target_accept=0.95)
 
 
-def arguments(family, epsilon):
-    return {"epsilon": epsilon, "missing": {}} | ({"bounds": {"y": BOUNDS}} if family == "Normal" else {})
+def arguments(family, epsilon, neighbours):
+    bounds = {"bounds": {"y": BOUNDS}} if family == "Normal" else {}
+    return {"epsilon": epsilon, "missing": {}, "neighbours": neighbours} | bounds
 
 
-def pooled(family, effects, many, records, seed):
+def pooled(family, effects, many, records, seed, neighbours):
     """One release by somebody who holds all records: by hospital where the model has effects, else of all together."""
     with pm.Model(coords={"hospital": HOSPITALS}) as model:
         level = levels(family, effects)
         of = pm.Data("of", np.repeat(np.arange(5), many))
         likelihood("y", family, level[of] if effects else model["middle"], np.concatenate(records))
-    public = ["of"] if effects else []
-    return pmdp.sample(DRAWS, model=model, random_seed=seed, public=public, **arguments(family, EPSILON), **STEPS)
+    public = {"public": ["of"]} if effects and neighbours == "replace" else {}
+    return pmdp.sample(DRAWS, model=model, random_seed=seed, **public, **arguments(family, EPSILON, neighbours), **STEPS)
 
 
-def own_release(family, y, epsilon):
+def own_release(family, y, epsilon, neighbours="replace", **how):
     with pm.Model() as own:
         likelihood("y", family, pm.Normal("level"), y)
-    return pmdp.release(own, **arguments(family, epsilon))
+    return pmdp.release(own, **arguments(family, epsilon, neighbours), **how)
 
 
 def federated(epsilons):
-    def fit(family, effects, many, records, seed):
-        releases = {name: own_release(family, y, e) for name, y, e in zip(HOSPITALS, records, epsilons)}
+    def fit(family, effects, many, records, seed, neighbours):
+        releases = {name: own_release(family, y, e, neighbours) for name, y, e in zip(HOSPITALS, records, epsilons)}
         with pm.Model(coords={"hospital": HOSPITALS}) as model:
             level = levels(family, effects)
             for k, name in enumerate(HOSPITALS):
@@ -114,77 +121,173 @@ def federated(epsilons):
     return fit
 
 
-WAYS = {
-    "no privacy": without_privacy,
-    "one release of all records, epsilon .5": pooled,
-    "five releases, epsilon .5": federated((EPSILON,) * 5),
-    "five releases, epsilon .25 to .8": federated(APART),
+def twice(waves, same):
+    """Releases of all records with Gaussian noise, one for each epsilon: of the same people, or taken for others."""
+
+    def fit(family, effects, many, records, seed, neighbours):
+        y, how = np.concatenate(records), {"mechanism": pmdp.Gaussian(delta=1e-6)}
+        releases = {f"wave{k}": own_release(family, y, epsilon, neighbours, **how) for k, epsilon in enumerate(waves)}
+        with pm.Model() as model:
+            levels(family, effects)
+            likelihood("y", family, model["middle"], np.zeros(2, y.dtype))
+        return on_grid((family, many, waves, same), pmdp.published(model, releases, same_people=same))
+
+    return fit
+
+
+COMPILED = {}
+"""Densities of models of one unknown, which differ in the released numbers alone."""
+
+
+def on_grid(key, private):
+    """The posterior of the one unknown, summed up on a grid that is narrowed twice: 2,000 of its quantiles."""
+    if key not in COMPILED:
+        COMPILED[key] = private, private.compile_logp()
+    compiled, density = COMPILED[key]
+    for observed in private.observed_RVs:
+        compiled[f"{observed.name}_released"].set_value(private[f"{observed.name}_released"].get_value())
+    low, high = -15.0, 25.0
+    for _ in range(3):
+        points = np.linspace(low, high, 161)
+        logs = np.array([density({"middle": np.array(point)}) for point in points])
+        near = np.flatnonzero(logs > logs.max() - 15)
+        low, high = points[max(near[0] - 1, 0)], points[min(near[-1] + 1, len(points) - 1)]
+    weights = np.exp(logs - logs.max())
+    whole = np.concatenate([[0.0], np.cumsum((weights[1:] + weights[:-1]) / 2)])
+    quantiles = np.interp((np.arange(2000) + 0.5) / 2000, whole / whole[-1], points)
+    return SimpleNamespace(posterior=xr.Dataset({"middle": ("draw", quantiles)}))
+
+
+EXACT = "no privacy"
+ALL = {EXACT: without_privacy, "one release of all records, epsilon .5": pooled, "five releases, epsilon .5": federated((EPSILON,) * 5)}
+HOLDERS = {"replace": ALL | {"five releases, epsilon .25 to .8": federated(APART)}, "add_remove": ALL}
+PEOPLE = {
+    EXACT: without_privacy,
+    "one release, epsilon .5": twice((0.5,), ()),
+    "two releases, epsilon .5 and 1, same_people": twice((0.5, 1.0), True),
+    "the same two, taken for different people": twice((0.5, 1.0), ()),
 }
+"""The last is wrong on purpose: what is lost where nobody says so."""
 
 
 # ---------- what intervals say
 
 
 def told(tree, middle, level):
-    """Of the middle and of every level: whether central 50 and 90 % intervals hold the truth, and how wide the latter are."""
+    """For the middle and every level: the posterior probability of less than the truth; and the widths of 90 % intervals."""
     common = tree.posterior["middle"].values.reshape(1, -1)
-    draws = [common, tree.posterior["level"].values.reshape(-1, 5).T if "level" in tree.posterior else np.repeat(common, 5, axis=0)]
-    truth = np.concatenate([[middle], level])
-    low90, low50, high50, high90 = np.quantile(np.concatenate(draws), [0.05, 0.25, 0.75, 0.95], axis=1)
-    return np.array([(low50 < truth) & (truth < high50), (low90 < truth) & (truth < high90), high90 - low90], float)
+    draws = [common, tree.posterior["level"].values.reshape(-1, 5).T if "level" in tree.posterior else np.zeros((0, common.size))]
+    draws, truth = np.concatenate(draws), np.array([middle, *level])
+    low, high = np.quantile(draws, [0.05, 0.95], axis=1)
+    return (draws < truth[: len(draws), None]).mean(axis=1), high - low
 
 
-CASES = [(f, e, s) for e in (True, False) for f in ("Normal", "Bernoulli") for s in ("small", "large")]
-
-
-def measured(number):
-    """What intervals say in one case: a row for every way."""
-    (family, effects, size), rng, found = CASES[number], np.random.default_rng(number), {way: [] for way in WAYS}
-    start = time.process_time()
-    for k in range(SETS):
-        middle, level, records = simulated(family, effects, MANY[size], rng)
-        for way, fit in WAYS.items():
-            found[way].append(told(fit(family, effects, MANY[size], records, k), middle, level))
-    exact = np.array(found["no privacy"])[:, 2]
-    for way, several in found.items():
-        values = np.array(several)
-        held, ratio = values[:, :2].mean(axis=0), values[:, 2] / exact
-        cells = [number, way, *held[:, 0], np.median(ratio[:, 0]), *held[:, 1:].mean(axis=1), np.median(ratio[:, 1:])]
-        yield [str(cell) if isinstance(cell, int | str) else f"{cell:.4f}" for cell in cells]
-    print(family, effects, size, f"{time.process_time() - start:.0f} s", file=sys.stderr, flush=True)
+CASES = {
+    f"{family}, {neighbours}, {sum(MANY[size]):,} people": (family, True, size, neighbours, HOLDERS[neighbours])
+    for neighbours in ("replace", "add_remove")
+    for family in ("Bernoulli", "Normal")
+    for size in MANY
+} | {
+    f"{family}, same people, {sum(MANY[size]):,} of them": (family, False, size, "replace", PEOPLE)
+    for family in ("Bernoulli", "Normal")
+    for size in MANY
+}
 
 
 def kept():
-    """Results by case."""
+    """Rows of the results file, by case."""
     found = {}
     if RESULTS.exists():
         with RESULTS.open(newline="") as file:
-            for row in list(csv.reader(file))[1:]:
-                found.setdefault(int(row[0]), []).append(row)
+            for row in csv.DictReader(file):
+                found.setdefault(row["case"], []).append(row)
     return found
 
 
-def write(results):
-    with RESULTS.open("w", newline="") as file:
+def measured(case, until):
+    """Add the data sets of a case that the file does not have yet: a row for every way."""
+    family, effects, size, neighbours, ways = CASES[case]
+    done = {int(row["set"]) for row in kept().get(case, [])}
+    new = not RESULTS.exists()
+    with RESULTS.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["case", "way", "middle_50", "middle_90", "middle_width", "levels_50", "levels_90", "levels_width"])
-        writer.writerows(row for number in sorted(results) for row in results[number])
+        if new:
+            writer.writerow(["case", "set", "way", "middle", "middle_width", "levels", "levels_width"])
+        for k in range(SETS):
+            if k in done:
+                continue
+            if time.time() > until:
+                return
+            middle, level, records = simulated(family, effects, MANY[size], np.random.default_rng([k, crc32(case.encode())]))
+            found = []
+            for way, fit in ways.items():
+                ranks, widths = told(fit(family, effects, MANY[size], records, k, neighbours=neighbours), middle, level)
+                several = [" ".join(f"{x:.4g}" for x in numbers[1:]) for numbers in (ranks, widths)]
+                found.append([case, k, way, f"{ranks[0]:.4f}", f"{widths[0]:.4g}", *several])
+            writer.writerows(found)
+            file.flush()
+
+
+def shown(ranks, level):
+    """Coverage of (data sets, parameters); with a star where so many or few would be seen less than once in a hundred right cells."""
+    held = np.abs(ranks - 0.5) <= level / 2
+    if held.shape[1] == 1:
+        chance = binomtest(int(held.sum()), len(held), level).pvalue
+    else:  # the levels of one data set are dependent: their shares are what varies
+        shares = held.mean(axis=1)
+        chance = 2 * norm.sf(abs(shares.mean() - level) / max(shares.std() / np.sqrt(len(shares)), 1e-9))
+    return f"{held.mean():.2f}{'*' if chance < 0.01 else ''}"
+
+
+def numbers_in(rows, name):
+    return np.array([[float(x) for x in row[name].split()] for row in rows])
+
+
+def table():
+    """Coverage and widths, from the results file."""
+    ends = [f"{level:.0%}".replace("%", " %") for level in LEVELS]
+    heads = ["case", "data sets", "given", f"middle: {ends[0]}", *ends[1:], "width", f"levels: {ends[0]}", *ends[1:], "width"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for case, rows in kept().items():
+        of = {way: [row for row in rows if row["way"] == way] for way in CASES[case][4]}
+        for way, mine in of.items():
+            cells = [case, str(len(mine)), way]
+            for name in ("middle", "levels"):
+                ranks, widths, exact = (numbers_in(r, n) for r, n in ((mine, name), (mine, f"{name}_width"), (of[EXACT], f"{name}_width")))
+                there = ranks.size > 0
+                cells += [shown(ranks, level) if there else "" for level in LEVELS]
+                cells.append(f"{np.median(widths / exact):.2f}" if there else "")
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def earlier():
+    """The table of 100 data sets."""
+    cases = [(f, s) for f in ("Normal", "Bernoulli") for s in MANY]
     lines = ["| model | given | middle: 50 % | 90 % | width | levels: 50 % | 90 % | width |", "|---|---|---|---|---|---|---|---|"]
-    for number in sorted(results):
-        family, effects, size = CASES[number]
-        for _, way, *cells in results[number]:
-            shown = [f"{float(cell):.2f}" for cell in cells[: 6 if effects else 3]] + ([] if effects else [""] * 3)
-            which = f"{family}, {'effects' if effects else 'one level for all'}, {sum(MANY[size]):,} people"
-            lines.append(f"| {which} | {way} | {' | '.join(shown)} |")
-    text = PAGE.read_text()
-    PAGE.write_text(text.split(START)[0] + START + "\n".join(lines) + "\n" + END + text.split(END)[1])
+    with EARLIER.open(newline="") as file:
+        for number, way, *cells in list(csv.reader(file))[1:]:
+            family, size = cases[int(number)]
+            which = f"{family}, replace, {sum(MANY[size]):,} people"
+            lines.append(f"| {which} | {way} | {' | '.join(f'{float(cell):.2f}' for cell in cells)} |")
+    return "\n".join(lines) + "\n"
 
 
-def main(numbers):
+def write():
+    """Both tables of the page, each between its marks."""
+    before, _, rest = PAGE.read_text().partition(START)
+    _, _, between = rest.partition(END)
+    between, _, rest = between.partition(START)
+    PAGE.write_text(before + START + table() + END + between + START + earlier() + END + rest.partition(END)[2])
+
+
+def main(names):
     warnings.simplefilter("ignore")
-    for number in numbers or [k for k, (_, effects, _) in enumerate(CASES) if effects and k not in kept()]:
-        write(kept() | {number: list(measured(number))})
+    until = time.time() + 60 * float(os.environ.get("MINUTES", "1e9"))
+    for case in names or CASES:
+        measured(case, until)
+    write()
 
 
 if __name__ == "__main__":
-    main([int(word) for word in sys.argv[1:]])
+    main(sys.argv[1:])

@@ -1,25 +1,39 @@
 """Published sums of records that nobody here has: do intervals hold the truth, with the law of the noise and with sums taken as exact.
 
-    python benchmarks/published_sums.py [NAME ...]       cases, all by default; 200 data sets each, of 50 and of 2,000 records
+    python benchmarks/published_sums.py [NAME[@RECORDS] ...]    cases, all by default; 300 data sets each, of 50 and of 2,000 records
+    MINUTES=8 python benchmarks/published_sums.py               ends after so many minutes; the next call goes on from there
 
-docs/noisy_numbers_measured.md has the results. Data sets are drawn with parameters from the prior, clamped and summed; the noise has
-another
-scale on each sum. Posteriors of one or two parameters are summed up on a grid that is narrowed five times; of regressions, which have
-latent moments, and of gamma models, whose posteriors are ridges that a grid misses, two chains are drawn by ``pymc_dp.sample``.
+Where each truth lies in its posterior goes to benchmarks/results/published_sums.csv, and coverage as a table to
+docs/noisy_numbers_measured.md, between its two marks. Data sets are drawn with parameters from the prior, clamped and summed; the noise
+has another scale on each sum. Posteriors of one or two parameters are summed up on a grid that is narrowed five times; of regressions,
+which have latent moments, of gamma models, whose posteriors are ridges that a grid misses, and where the number of records is unknown,
+two chains are drawn by ``pymc_dp.sample``.
 """
 
+import csv
 import logging
+import os
 import sys
 import time
 import warnings
+from contextlib import suppress
+from pathlib import Path
+from zlib import crc32
 
+import arviz as az
 import numpy as np
 import pymc as pm
 from scipy.special import expit
+from scipy.stats import binomtest
 
 import pymc_dp as pmdp
 
-SETS, RECORDS = 200, (50, 2000)
+SETS, RECORDS = 300, (50, 2000)
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+PAGE = Path(__file__).parent.parent / "docs" / "noisy_numbers_measured.md"
+RESULTS = Path(__file__).parent / "results" / "published_sums.csv"
+START, END = "<!-- made by benchmarks/published_sums.py -->\n", "<!-- end of sums -->\n"
+COLUMNS = ("case", "records", "set", "unknown", "rank", "as_exact", "rhat", "divergent")
 AXIS, DEEP = 33, (400.0, 100.0, 30.0, 12.0, 9.0)
 """Points along each axis of a grid, and, of each time that it is narrowed, nats below the top that are kept: a wide grid misses the top."""
 LAWS = {
@@ -82,6 +96,27 @@ def doses():
         return {"ones": (rng.binomial(np.array(split(n)), expit(theta["a"] + theta["b"] * dose)), pmdp.DiscreteLaplace(scales))}
 
     return model, truth, sums, lambda n: {"n": split(n), "cells": {"dose": dose}}
+
+
+def waits():
+    """A normal number whose mean is linear in the dose of its cell, clamped to (0, 10); the number of records of every cell is noisy."""
+    dose, law = np.array([0.25, 0.75, 1.5]), pmdp.LaplaceNoise
+
+    def model():
+        with pm.Model() as result:
+            mean = pm.Normal("a", 4, 1.5) + pm.Normal("b", 0, 1.5) * pm.Data("dose", [0.0])
+            pm.Normal("y", mean, pm.HalfNormal("sd", 1.5), observed=[0.0])
+        return result
+
+    def truth(rng):
+        return {"a": rng.normal(4, 1.5), "b": rng.normal(0, 1.5), "sd": abs(rng.normal(0, 1.5))}
+
+    def sums(rng, theta, n):
+        cells = [np.clip(rng.normal(theta["a"] + theta["b"] * d, theta["sd"], many), 0, 10) for d, many in zip(dose, split(n))]
+        totals, squares = np.array([y.sum() for y in cells]), np.array([(y**2).sum() for y in cells])
+        return {"sum y": (totals, law([10.0, 10.0, 20.0])), "sum y²": (squares, law(80.0))}
+
+    return model, truth, sums, lambda n: {"bounds": {"y": (0, 10)}, "n": split(n), "cells": {"dose": dose}}
 
 
 def split(n):
@@ -150,6 +185,7 @@ CHAINS = {
         normal(pmdp.LaplaceNoise, (20.0, 150.0)), 5.0
     ),
     "Poisson, discrete Laplace 30, number Laplace 5": lambda: with_noisy_number(poisson(), 5.0),
+    "Normal, 3 cells, sums and sums of squares, numbers Laplace 5": lambda: with_noisy_number(waits(), 5.0),
     "Regression, 5 sums, number Laplace 5": lambda: with_noisy_number(regression(), 5.0),
 }
 
@@ -209,20 +245,32 @@ def widths_of(truth, rng):
     return ends
 
 
-def by_grid(name, n, seed=1):
-    rng = np.random.default_rng([seed, n, len(name)])
-    model, truth, sums, more = GRIDS[name]()
-    record, widths = model(), widths_of(truth, rng)
-    ours, theirs, found, as_exact = None, None, [], []
-    for _ in range(SETS):
-        theta = truth(rng)
-        told = noised(rng, sums(rng, theta, n))
-        public = pmdp.published(record, statistics={"y": told}, **more(n))
-        exact = pmdp.published(record, statistics={"y": {k: (v, small(law)) for k, (v, law) in told.items()}}, **more(n))
-        ours, theirs = ours or Grid(public), theirs or Grid(exact)
-        found.append(list(ours.ranks(public, theta, widths).values()))
-        as_exact.append(list(theirs.ranks(exact, theta, widths).values()))
-    return np.array(found), np.array(as_exact)
+def drawn(name, n, k, case):
+    """Data set ``k`` of a case: the truth, what is told of it, and what else is said."""
+    rng = np.random.default_rng([k, n, crc32(name.encode())])
+    _, truth, sums, more = case
+    theta, said = truth(rng), more(n)
+    if isinstance(said["n"], tuple):
+        number, law = said["n"]
+        said["n"] = number + LAWS[type(law)](rng, law.scale, np.shape(number) or None), law
+    return theta, noised(rng, sums(rng, theta, n)), said
+
+
+def by_grid(name, n, sets):
+    """For each data set and unknown: rank, rank with sums taken as exact, and two gaps."""
+    case = GRIDS[name]()
+    record, widths = case[0](), widths_of(case[1], np.random.default_rng(1))
+    ours, theirs = None, None
+    for k in sets:
+        theta, told, said = drawn(name, n, k, case)
+        public = pmdp.published(record, statistics={"y": told}, **said)
+        ours = ours or Grid(public)
+        found, as_exact = ours.ranks(public, theta, widths), dict.fromkeys(theta, np.nan)
+        with suppress(pmdp.Refusal):  # taken as exact, a sum beyond what is possible has no posterior: its intervals hold nothing
+            exact = pmdp.published(record, statistics={"y": {key: (v, small(law)) for key, (v, law) in told.items()}}, **said)
+            theirs = theirs or Grid(exact)
+            as_exact = theirs.ranks(exact, theta, widths)
+        yield k, [(unknown, found[unknown], as_exact[unknown], "", "") for unknown in theta]
 
 
 def small(law):
@@ -231,43 +279,97 @@ def small(law):
     return kind(np.asarray(law.scale) / 100)
 
 
-def by_chains(name, n, seed=1):
-    rng = np.random.default_rng([seed, n, len(name)])
-    model, truth, sums, more = CHAINS[name]()
-    record, found = model(), []
-    worst, divergent = 0.0, 0
-    for k in range(SETS):
-        theta, said = truth(rng), more(n)
-        if isinstance(said["n"], tuple):
-            number, law = said["n"]
-            said["n"] = number + LAWS[type(law)](rng, law.scale, None), law
-        public = pmdp.published(record, statistics={"y": noised(rng, sums(rng, theta, n))}, **said)
+def by_chains(name, n, sets):
+    """For each data set and unknown: rank, a gap, R-hat, and whether a draw diverged."""
+    case = CHAINS[name]()
+    record = case[0]()
+    for k in sets:
+        theta, told, said = drawn(name, n, k, case)
+        public = pmdp.published(record, statistics={"y": told}, **said)
         tree = pmdp.sample(
             400, tune=400, chains=2, cores=1, model=public, progressbar=False, random_seed=k, compute_convergence_checks=False
         )
-        posterior = tree.posterior
-        found.append([float((posterior[unknown] < value).mean()) for unknown, value in theta.items()])
-        divergent += int(tree.sample_stats["diverging"].sum() > 0)
-        import arviz as az
-
-        worst = max(worst, *(float(az.rhat(tree, var_names=[unknown])[unknown]) for unknown in theta))
-    print(f"    R-hat at most {worst:.3f}; divergent draws in {divergent} of {SETS}", flush=True)
-    return np.array(found), None
-
-
-def covered(ranks, level):
-    return "-" if ranks is None else " ".join(f"{share:.2f}" for share in (np.abs(ranks - 0.5) <= level / 2).mean(axis=0))
+        rhat, divergent = az.rhat(tree, var_names=list(theta)), int(tree.sample_stats["diverging"].sum() > 0)
+        yield (
+            k,
+            [
+                (unknown, float((tree.posterior[unknown] < value).mean()), "", float(rhat[unknown]), divergent)
+                for unknown, value in theta.items()
+            ],
+        )
 
 
-def main(names):
+def kept():
+    """Rows of the results file, by case and number of records."""
+    found = {}
+    if RESULTS.exists():
+        with RESULTS.open(newline="") as file:
+            for row in csv.DictReader(file):
+                found.setdefault((row["case"], int(row["records"])), []).append(row)
+    return found
+
+
+def measured(name, n, until):
+    """Add the data sets of a case that the file does not have yet."""
+    done = {int(row["set"]) for row in kept().get((name, n), [])}
+    new = not RESULTS.exists()
+    with RESULTS.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if new:
+            writer.writerow(COLUMNS)
+        for k, entries in (by_grid if name in GRIDS else by_chains)(name, n, [k for k in range(SETS) if k not in done]):
+            for unknown, *numbers in entries:
+                writer.writerow([name, n, k, unknown, *(f"{x:.4f}" if isinstance(x, float) else x for x in numbers)])
+            file.flush()
+            if time.time() > until:
+                return
+
+
+def shown(ranks, level):
+    """Coverage; with a star where so many or few would be seen less than once in a hundred cells that are right."""
+    held = int((np.abs(ranks - 0.5) <= level / 2).sum())
+    return f"{held / len(ranks):.2f}{'*' if binomtest(held, len(ranks), level).pvalue < 0.01 else ''}"
+
+
+def table():
+    """The table of the page, from the results file."""
+    lines = [
+        "| what was published | records | data sets | parameter | 50 % | 80 % | 90 % | 95 % | as exact: 90 % | R-hat | divergent |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    results = kept()
+    for name in [*GRIDS, *CHAINS]:
+        for n in RECORDS:
+            rows = results.get((name, n), [])
+            for unknown in dict.fromkeys(row["unknown"] for row in rows):
+                of = [row for row in rows if row["unknown"] == unknown]
+                ranks = np.array([float(row["rank"]) for row in of])
+                cells = [name, f"{n:,}", str(len(of)), unknown, *(shown(ranks, level) for level in LEVELS)]
+                cells.append(shown(np.array([float(row["as_exact"]) for row in of]), 0.9) if name in GRIDS else "")
+                cells += (
+                    ["", ""]
+                    if name in GRIDS
+                    else [f"{max(float(row['rhat']) for row in of):.2f}", str(sum(int(row["divergent"]) for row in of))]
+                )
+                lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write():
+    text = PAGE.read_text()
+    PAGE.write_text(text.split(START)[0] + START + table() + END + text.split(END)[1])
+
+
+def main(wanted):
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    for name in names or [*GRIDS, *CHAINS]:
-        for n in RECORDS:
-            begun = time.process_time()
-            ranks, as_exact = (by_grid if name in GRIDS else by_chains)(name, n)
-            line = [name, f"{n:,}", covered(ranks, 0.5), covered(ranks, 0.9), covered(as_exact, 0.5), covered(as_exact, 0.9)]
-            print("|", " | ".join(line), "|", f"{time.process_time() - begun:.0f} s", flush=True)
+    until = time.time() + 60 * float(os.environ.get("MINUTES", "1e9"))
+    for which in wanted or [*GRIDS, *CHAINS]:
+        name, _, records = which.partition("@")
+        for n in [int(records)] if records else RECORDS:
+            if time.time() < until:
+                measured(name, n, until)
+    write()
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.rewriting.utils import rewrite_graph
 
+from pymc_dp.models.inverse_links import argument_of
 from pymc_dp.models.linear import affine, fixed
 from pymc_dp.models.spec import Linear, Placeholder
-from pymc_dp.models.structure import Unreduced, above, scalar_name
+from pymc_dp.models.structure import Unreduced, above
 
 LINEAR = {"Normal": 0, "LogNormal": 0, "MvNormal": 1}
 """Likelihoods whose mean may be linear in covariates, with the number of axes of a single value."""
@@ -27,9 +28,10 @@ def linear_mean(
     support, link, mean = LINEAR.get(distribution, 0), "", parameters[0]
     if distribution in LINKS:
         operation, link = LINKS[distribution]
-        if mean.owner is None or scalar_name(mean.owner.op) != operation:
+        inside = argument_of(mean, operation, {v for v, data in covariates.items() if data.private})
+        if inside is None:
             return None, f"its mean is not the inverse {link} of what is linear in the unknowns"
-        [mean] = mean.owner.inputs
+        mean = inside
     elif distribution not in LINEAR:
         return None, None
     if not (covariates or support) or (all(data.whole and not data.private for data in covariates.values()) and not support):

@@ -27,7 +27,10 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
     if domain.levels != likelihood.levels:
         return f"it has {domain.levels} levels, and the model has {likelihood.levels}"
     if domain.unknown != likelihood.unknown:
-        return "other parameters of its distribution were unknown when it was released than are in the model"
+        narrow = any(was and not now for was, now in zip(domain.unknown, likelihood.unknown, strict=True))
+        return "other parameters of its distribution were unknown when it was released than are in the model" + (
+            ", and one that you know needs a narrow prior in the place of its number" if narrow else ""
+        )
     if natural is not None and not domain.edges and not likelihood.aggregate and (domain.lower, domain.upper) != natural:
         return f"its values lie from {domain.lower:g} to {domain.upper:g}, and the model's from {natural[0]:g} to {natural[1]:g}"
     family = likelihood.family

@@ -260,8 +260,13 @@ def _pairs(
         of_likelihood = [part for part in parts if part.likelihood == likelihood.name]
         for part in of_likelihood:
             if words := difference(likelihood, part.statistic):
+                own = (
+                    f" What differs between holders, such as a level, needs a likelihood for each, such as {part.holder}_{likelihood.name}."
+                    if likelihood.inputs and len(of_likelihood) > 1
+                    else ""
+                )
                 raise Refusal(
-                    f"The release of {part.holder} does not fit {likelihood.name}: {words}. Write the likelihood as it was released."
+                    f"The release of {part.holder} does not fit {likelihood.name}: {words}. Write the likelihood as it was released.{own}"
                 )
         together = _together(of_likelihood, groups)
         for several in together:

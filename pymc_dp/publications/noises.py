@@ -100,6 +100,10 @@ class _Scaled(Noise):
             raise Refusal(f"{cls.__name__} is made from the scale of the noise. Write {write}.")
         return super().__new__(cls)
 
+    def __getnewargs__(self) -> tuple[object, ...]:
+        """What a copy begins with."""
+        return self.scale, self.largest
+
     def __post_init__(self) -> None:
         name = type(self).__name__
         if isinstance(self.scale, Variable):

@@ -5,6 +5,7 @@ Everything here is public already, so nothing is charged and nothing is hidden.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -250,6 +251,10 @@ def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
         for name in laws
         if name not in names and name in model.named_vars and name in {str(variable.name) for variable in model.data_vars}
     ]
+    if paths := [law for law in laws.values() if isinstance(law, str | Path)]:
+        raise Refusal(
+            f"{str(paths[0])!r} is text. Of a release in a file write Release.from_netcdf(path), else what was done to the numbers."
+        )
     if unknown := [name for name in laws if name not in [*names, *data]]:
         raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write one of {', '.join(map(repr, names))}.")
     if missing := [name for name in names if name not in laws]:

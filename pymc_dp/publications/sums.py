@@ -5,7 +5,7 @@ plan, from which ``rewrite`` makes the private model as it does from a release. 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.private_models.rewrite import assembled
 from pymc_dp.publications.publication import Codebook, Noted, terms_of
-from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, of_cells, of_table
+from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, is_counted, of_cells, of_table
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.table_steps import is_table
 from pymc_dp.publications.told import EXAMPLE, NUMBER, TABLE, books_of
@@ -36,8 +36,9 @@ OTHERWISE = " Here, in place of public=, write n= with a number of records for e
 """What to write where a release would have public arrays."""
 
 CELLS_NEED_SIZES = (
-    "cells= says what arrays are in cells of which the numbers of records are known. Write n= with one for every cell. Or leave cells out,"
-    ' and list the levels of its arrays in bounds, such as bounds={"dose": {0, 1, 2}}.'
+    "cells= beside numbers of records that are not known is understood of sums of numbers in cells: not of counts, nor of covariates that"
+    " were summed. Write n= with a number for every cell, an exact one, or a pair of noisy ones and their law. Or leave cells"
+    ' out, and list the levels of its arrays in bounds, such as bounds={"dose": {0, 1, 2}}.'
 )
 """Where cells are described, and their numbers of records are not."""
 
@@ -107,9 +108,9 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     refuse_problems(private_spec)
     books = _books(private_spec, statistics)
     unknown = _with_unknown_numbers(books, n)
-    sizes = {name: np.zeros((), np.int64) if unknown else _sizes(name, n) for name in books}
     cell_values = _given_cells(model, cells)
-    if unknown and cell_values:
+    sizes = {name: _sizes(name, n) if not unknown else np.ones(_published_sizes(books[name], cell_values), np.int64) for name in books}
+    if unknown and cell_values and not any(several.ndim for several in sizes.values()):
         raise Refusal(CELLS_NEED_SIZES)
     summed = set(bounds or {})  # covariates with bounds are summed, others are what cells are made of
     public = [
@@ -119,7 +120,9 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
         for placeholder in likelihood.inputs
         if placeholder.name not in summed
     ]
-    protection = protection_of(bounds=bounds, public=list(dict.fromkeys(public)), neighbours="add_remove" if unknown else "replace")
+    protection = protection_of(
+        bounds=bounds, public=list(dict.fromkeys(public)), neighbours="add_remove" if unknown and not cell_values else "replace"
+    )
     totals = {int(counts.sum()) for counts in sizes.values() if not unknown}
     spec, expressions = read_described(model, list(dict.fromkeys(public)), totals, protection.binned)
     try:
@@ -131,6 +134,8 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     for planned in whole.statistics:
         name = planned.likelihood.name
         published_cells = _cells(planned, by_name[name], expressions[name], sizes[name], cell_values)
+        if unknown and cell_values:
+            planned, published_cells = _of_unknown_size(planned, published_cells)
         of = of_products if planned.regression is not None else of_table if planned.sizes == "simplex" else of_cells
         several = of(planned, books[name], published_cells)
         _check_names(name, several, spec)
@@ -179,6 +184,22 @@ def _with_unknown_numbers(books: Books, n: object) -> bool:
             )
         books[name] |= books_of(name, {NUMBER: pair})
     return not known
+
+
+def _published_sizes(books: Mapping[str, tuple[object, Codebook]], cell_values: Mapping[str, np.ndarray]) -> tuple[int, ...]:
+    """The shape of the numbers of records in described cells, where they were published with noise."""
+    return np.asarray(books[NUMBER][0]).shape if cell_values and NUMBER in books else ()
+
+
+def _of_unknown_size(planned: PlannedStatistic, cells: PublishedCells) -> tuple[PlannedStatistic, PublishedCells]:
+    """Sums in described cells, planned as of known numbers of records, with these as unknowns.
+
+    The number in each cell has a flat prior and is one more sum, as where one record may come or go. Who knows that plan needs no
+    sensitivity of it, and the law of the sums given the numbers is the same.
+    """
+    if planned.regression is not None or planned.sizes != "public" or is_counted(planned):
+        raise Refusal(CELLS_NEED_SIZES)
+    return replace(planned, sizes="free"), PublishedCells(np.zeros_like(cells.n), cells.inputs, cells.grid)
 
 
 def _is_number(value: object) -> bool:

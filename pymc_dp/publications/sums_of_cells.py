@@ -4,7 +4,7 @@ Shapes: G cells, C columns of the observed variable, K numbers, R statistics of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,7 @@ from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.publications.publication import Codebook
-from pymc_dp.publications.told import NUMBER, PublishedNumber, published_numbers
+from pymc_dp.publications.told import NUMBER, PublishedNumber, check_possible, published_numbers
 from pymc_dp.releases.described_cells import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -81,7 +81,7 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     """
     name, family = planned.likelihood.name, planned.family
     assert family is not None
-    counts, K, free = _counted(planned), len(planned.statistics), planned.sizes == "free"
+    counts, K, free = is_counted(planned), len(planned.statistics), planned.sizes == "free"
     names = [sum_name for sum_name, _ in family.own_sums(planned.domain)]
     if free:
         _check_number_of_records(planned, books, counts)
@@ -134,7 +134,8 @@ def _check_number_of_records(planned: PlannedStatistic, books: Mapping[str, tupl
         raise Refusal(f"{name} has several columns, whose number of records must be known. Write n=1000, or a variable for each column.")
 
 
-def _counted(planned: PlannedStatistic) -> bool:
+def is_counted(planned: PlannedStatistic) -> bool:
+    """Whether its sums are counts with the probabilities of the model."""
     return planned.likelihood.distribution in COUNTED or planned.likelihood.make is not None
 
 
@@ -218,6 +219,10 @@ def _sums(
             f"The sums {', '.join(number.name for number in present)} of {variable} follow from each other, so that one of them was"
             " published twice. Leave the one with more noise out."
         )
+    for number in present:
+        if number.name == "sum y" and planned.sizes == "public" and planned.domain.clamps:
+            at = replace(number, values=number.values[places], scale=number.scale[places])
+            check_possible(variable, at, cells.n[places], planned.domain.lower, planned.domain.upper)
     none = EXACT * np.where(rows[:, 1:].any(axis=1), np.abs(rows[:, 1:]).sum(axis=1), 1.0)
     spread = np.stack(
         [
@@ -277,7 +282,7 @@ def of_table(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     name, columns, V = likelihood.name, likelihood.columns, planned.grid.size
     indices = ", ".join(placeholder.name for placeholder in likelihood.inputs if placeholder.private)
     only_total_known = len(cells.n) == 1 and planned.sizes == "simplex"
-    if not only_total_known or not _counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
+    if not only_total_known or not is_counted(planned) or family.cell_sensitivity(planned.domain).total != 1:
         raise Refusal(
             f"Sums of {name} by cells of {indices} are understood where the number of records in each cell is known. Write n= with one for"
             " every cell."

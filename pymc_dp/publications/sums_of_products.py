@@ -15,7 +15,7 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.publication import Codebook
 from pymc_dp.publications.sums_of_cells import EXACT, LARGEST, MOST_GROUPS, SAY_NUMBER, PublishedCells, inputs_in, noisy_statistic, records
-from pymc_dp.publications.told import NUMBER, PublishedNumber, canonical, published_numbers
+from pymc_dp.publications.told import NUMBER, PublishedNumber, canonical, check_possible, published_numbers
 from pymc_dp.releases.described_cells import inputs_of_table
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
@@ -80,6 +80,8 @@ def of_products(planned: PlannedStatistic, books: Mapping[str, tuple[object, Cod
     most = n.reshape(-1, *[1] * len(likelihood.columns))
     for k, (i, j) in enumerate(regression.entries):
         number = numbers.get(names[k]) if first[k] == k else None
+        if number is not None and i == 0 < j < len(regression.names) and not free:
+            check_possible(name, number, cells.n, regression.lower[j], regression.upper[j])
         values[..., k], spread[..., k] = _scaled(number, half[i] * half[j], most)
     kinds = {number.kind for number in numbers.values()} - {"exact"}
     if len(kinds) > 1:

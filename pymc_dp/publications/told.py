@@ -13,7 +13,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.privacy.noise_law import Noise as LatticeNoise
-from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, Exact, GaussianNoise, LaplaceNoise
+from pymc_dp.publications.noises import NATS, SIGMAS, DiscreteGaussian, DiscreteLaplace, Exact, GaussianNoise, LaplaceNoise
 from pymc_dp.publications.publication import Codebook, steps_of
 
 TABLE = "table"
@@ -22,6 +22,8 @@ NUMBER = "n"
 """The name of the number of records, where that is a published number, too."""
 MEANS = ("mean", "average", "avg", "share", "proportion")
 """How names of means begin, which are no sums."""
+ROUNDING = 1e-6
+"""Share of a sum by which rounding may take it beyond what is possible."""
 EXAMPLE = '{"y": {"sum y": (412.0, pymc_dp.LaplaceNoise(30.0))}}'
 
 
@@ -130,12 +132,28 @@ def published_numbers(
             every = list(dict.fromkeys([*names, *([TABLE] if table else [])]))
             mean = (
                 f" A mean of n records is their sum divided by n: write {every[0]!r}, with n times the number and n times the scale."
-                if canonical(name, variable).split()[0] in MEANS
+                if canonical(name, variable).split()[:1] in [[word] for word in MEANS]
                 else f" {meant_by(name, every)}".rstrip()
             )
             raise Refusal(f"{name!r} is no sum that a likelihood of {variable} rests on. Write one of {', '.join(map(repr, every))}.{mean}")
         _add(result, variable, _entry(variable, sum_name, numbers, book, shapes))
     return [result[name] for name in dict.fromkeys(names) if name in result]
+
+
+def check_possible(variable: str, number: PublishedNumber, n: np.ndarray, lower: float, upper: float) -> None:
+    """Refuse a sum of n records (G,), each from ``lower`` to ``upper``, that lies beyond what the noise can do to such a sum."""
+    reach = {"laplace": NATS, "gaussian": SIGMAS}.get(number.kind, 0.0)
+    slack = np.zeros(number.values.shape) if number.kind == "exact" else reach * number.spread
+    most = n.reshape(-1, *[1] * (number.values.ndim - 1)).astype(float)
+    least, largest = most * lower, most * upper
+    wrong = (number.values < least - slack - ROUNDING * np.abs(least)) | (number.values > largest + slack + ROUNDING * np.abs(largest))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0])
+        many = float(np.broadcast_to(most, wrong.shape)[place])
+        raise Refusal(
+            f"{number.name} of {variable} is {number.values[place]:g}, and {many:,.0f} records from {lower:g} to {upper:g} add up to"
+            f" {many * lower:g} to {many * upper:g}, beyond what this noise can add. Look at the units of the sum and of bounds."
+        )
 
 
 def _add(result: dict[str, PublishedNumber], variable: str, number: PublishedNumber) -> None:

@@ -221,12 +221,20 @@ def _with_index():
     return model
 
 
+def _one_index():
+    with pm.Model() as model:
+        level = pm.Normal("level", shape=2)
+        pm.Normal("stay", level[pm.Data("of", [0, 1])], pm.HalfNormal("spread"), observed=np.zeros(2))
+    return model
+
+
 REFUSED = {
     "a misspelt holder": (joint_model, lambda r: {"nroth": r["north"]}, "neither nroth_stay nor stay"),
     "a misspelt likelihood": (lambda: joint_model(("north_stay", "south_stay", "east_stya")), dict, "neither east_stay nor stay"),
     "nobody's": (joint_model, lambda r: {"north": r["north"], "south": r["south"]}, "Nobody released east_stay"),
     "another distribution": (_poisson, dict, "north does not fit north: it was released from a Normal, and the model has a Poisson"),
-    "other unknowns": (_known_spread, dict, "other parameters of its distribution were unknown"),
+    "other unknowns": (_known_spread, dict, "one that you know needs a narrow prior"),
+    "one index for all": (_one_index, dict, "needs a likelihood for each, such as north_stay"),
     "another array": (_with_index, dict, "0 arrays above the likelihood, and the model has of_north"),
     "the same one twice": (joint_model, lambda r: r | {"east": r["north"]}, "north and east are one and the same release"),
     "no release": (joint_model, lambda r: r | {"east": 3}, "What east gave is no Release"),

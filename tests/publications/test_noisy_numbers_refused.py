@@ -1,5 +1,7 @@
 """What cannot have been published so, what is not understood and what is malformed is refused in words, and settings are what they say."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -55,6 +57,11 @@ def test_refused(case):
     with pytest.raises(pmdp.Refusal, match=words):
         pmdp.published(model, {"y": law})
     assert "y" in model.named_vars
+
+
+def test_the_path_of_a_release_is_led_to_its_reader():
+    with pytest.raises(pmdp.Refusal, match=r"write Release.from_netcdf\(path\)"):
+        pmdp.published(counts([3, 6]), {"y": "north.release"})
 
 
 def test_laws_are_of_observed_variables_and_all_of_them():
@@ -173,6 +180,13 @@ def test_malformed_steps_are_refused(wrong):
 def test_noise_by_what_publishers_state_is_led_to_its_maker(call, words):
     with pytest.raises(pmdp.Refusal, match=words):
         call()
+
+
+@pytest.mark.parametrize("noise", [pmdp.LaplaceNoise(2.0), pmdp.DiscreteGaussian(scale=[1.0, 3.0])])
+def test_noise_may_be_copied_and_sent(noise):
+    """As chains in several processes need it."""
+    for again in (copy.copy(noise), copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
+        assert again.words == noise.words
 
 
 def test_a_total_of_randomised_answers_is_led_to_its_binomial():

@@ -557,8 +557,14 @@ ONES = pmdp.DiscreteLaplace(2.0)
 REFUSED = {
     "another variable": (shared([0], "Poisson"), {"z": SUM}, MEAN, "'z' is no observed variable of this model. Write y"),
     "names not within": (shared([0], "Poisson"), SUM, MEAN, "names of sums are within: statistics={'y': {'sum y'"),
+    "an empty name": (shared([0], "Poisson"), {"y": {"": SUM["sum y"]}}, MEAN, "'' is no sum"),
+    "beyond the bounds": (shared([0], "Poisson"), {"y": {"sum y": (900.0, ONES)}}, MEAN, "is 900, and 20 records from 0 to 9 add up to"),
+    "below them": (shared([0.0], "Normal"), {"y": {"sum y": (-70.0, ONES)}}, MEAN, "is -70, and 20 records"),
+    "a covariate beyond": (
+        line([0.0], [0.0]), {"y": {"sum x": (90.0, ONES), "sum y": (4.0, ONES)}}, LINE, "sum x of y is 90, and 20 records",
+    ),
     "a mean": (shared([0], "Poisson"), {"y": {"mean y": SUM["sum y"]}}, MEAN, "write 'sum y', with n times the number"),
-    "ones and no n": (shared([0], "Bernoulli"), {"y": {"ones": (4, ONES)}}, {}, "Or write n=1000"),
+    "ones and no n": (by_group([0], [0]), {"y": {"ones": ([4, 2, 3], ONES)}}, {}, "Or write n=1000"),
     "nothing of a variable": (shared([0], "Poisson"), {}, MEAN, "Nothing is said of y"),
     "no mapping": (shared([0], "Poisson"), {"y": 41.0}, MEAN, "Say by name which sums of y"),
     "no law": (shared([0], "Poisson"), {"y": {"sum y": 41.0}}, MEAN, "needs its number and the law"),

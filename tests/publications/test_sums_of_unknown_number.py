@@ -138,6 +138,50 @@ def doses():
     return model
 
 
+def ill_by_dose():
+    with pm.Model() as model:
+        pm.Bernoulli("y", logit_p=pm.Normal("a") + pm.Normal("b") * pm.Data("dose", [0.0]), observed=[0])
+    return model
+
+
+def normal_by_dose():
+    with pm.Model() as model:
+        mean = pm.Normal("a", 3, 3) + pm.Normal("b") * pm.Data("dose", [0.0])
+        pm.Normal("y", mean, pm.HalfNormal("sd", 2), observed=[0.0])
+    return model
+
+
+COUNTED = {"y": {"sum y": ([41.0, 77.0, 30.0], LAPLACE([3.0, 5.0, 3.0]))}}
+SQUARED = {"y": COUNTED["y"] | {"sum y²": ([160.0, 410.0, 90.0], LAPLACE(9.0))}}
+TOLD, NOISE = np.array([20.5, 29.0, 11.25]), np.array([2.0, 4.0, 2.0])
+
+
+def test_described_cells_of_unknown_size_are_those_whose_levels_are_listed():
+    """A dose of 0, 1 and 2 may be listed in bounds, too, which is another way through the package to the same density."""
+    described = pmdp.published(doses(), statistics=COUNTED, bounds=BOUNDS, n=(TOLD, LAPLACE(NOISE)), cells={"dose": [0, 1, 2]})
+    listed = pmdp.published(doses(), statistics=COUNTED, bounds=BOUNDS | {"dose": {0, 1, 2}}, n=(TOLD, LAPLACE(NOISE)))
+    assert_same(described, listed, atol=1e-8)
+
+
+@pytest.mark.parametrize(("model", "sums"), [(doses, COUNTED), (normal_by_dose, SQUARED)])
+def test_given_their_numbers_sums_in_described_cells_have_their_law(model, sums):
+    """Doses of no whole number: the density where numbers are known, times that of the noise on them."""
+    dose = [0, 1, 4] if model is doses else [0.25, 0.75, 1.5]
+    more = {"statistics": sums, "bounds": BOUNDS, "cells": {"dose": dose}}
+    unknown = pmdp.published(model(), **more, n=(TOLD, LAPLACE(NOISE)))
+    assert unknown["y_size" if "y_size" in unknown.named_vars else "y_1_size"].ndim == 1
+    differences = []
+    for size in (np.array([20, 30, 11]), np.array([24, 25, 9])):
+        known = pmdp.published(model(), **more, n=size)
+        names = {str(rv.name): size[[0, 2]] if rv.name.startswith("y_1") else size[[1]] for rv in unknown.free_RVs if "size" in rv.name}
+        names = names if len(names) > 1 else dict.fromkeys(names, size)
+        fixed = pm.do(unknown, {name: value.astype(float) for name, value in names.items()}).compile_logp(mode="FAST_COMPILE")
+        at_size = known.compile_logp(mode="FAST_COMPILE")
+        for point in points(known, 3):
+            differences.append(float(fixed(point)) - float(at_size(point)) - stats.laplace.logpdf(TOLD, size, NOISE).sum())
+    np.testing.assert_allclose(differences, differences[0], atol=1e-4)
+
+
 SUM = {"sum y": (41.0, LAPLACE(3.0))}
 BOUNDS = {"y": (0, 9)}
 NUMBER = (20.0, LAPLACE(2.0))
@@ -146,8 +190,20 @@ REFUSED = {
     "no number of a regression": (
         line([0.0], [0.0]), {"y": SUM}, {"bounds": {"y": (0, 9), "x": (0, 1)}}, "How many records y was summed over is not said",
     ),
+    "cells and one number": (
+        doses(), {"y": SUM}, {"bounds": BOUNDS, "n": NUMBER, "cells": {"dose": [0, 1]}}, "Write n= with a number for every cell",
+    ),
+    "cells and no number": (
+        doses(), {"y": {"sum y": ([1, 2], LAPLACE(3.0))}}, {"bounds": BOUNDS, "cells": {"dose": [0, 1]}}, "Write n= with a number for",
+    ),
+    "counts in cells": (
+        ill_by_dose(), {"y": {"ones": ([9, 3], LAPLACE(3.0))}}, {"n": ([20, 30], LAPLACE(2.0)), "cells": {"dose": [0, 1]}},
+        "Or leave cells out, and list the levels",
+    ),
     "a regression by cells": (
-        doses(), {"y": SUM}, {"bounds": BOUNDS, "n": NUMBER, "cells": {"dose": [0, 1]}}, "Or leave cells out, and list the levels",
+        lines_by_group([0], [0.0], [0.0]), {"y": {"sum y": ([9, 3], LAPLACE(3.0)), "sum x": ([9, 3], LAPLACE(3.0))}},
+        {"bounds": {"y": (0, 9), "x": (0, 1)}, "n": ([20, 30], LAPLACE(2.0)), "cells": {"group": [0, 1]}},
+        "Or leave cells out, and list the levels",
     ),
     "the number twice": (
         shared([0], "Poisson"), {"y": SUM | {"n": NUMBER}}, {"bounds": BOUNDS, "n": NUMBER}, "The number of records of y is there twice",

@@ -1,0 +1,46 @@
+"""Logistic functions that are written by hand."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from checks import contents, seam_of
+
+import pymc_dp as pmdp
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+N = 40
+RNG = np.random.default_rng(1)
+Z, Y = RNG.normal(size=N).clip(-2, 2), RNG.integers(0, 2, N)
+BOUNDS = {"z": (-2, 2), "logit(y)": (-3, 3)}
+BY_HAND = {
+    "1 / (1 + exp(-x))": lambda x: 1 / (1 + pm.math.exp(-x)),
+    "1 / (exp(-x) + 1)": lambda x: 1.0 / (pm.math.exp(-x) + 1),
+    "exp(x) / (1 + exp(x))": lambda x: pm.math.exp(x) / (1 + pm.math.exp(x)),
+}
+OTHERS = {
+    "1 / (2 + exp(-x))": lambda x: 1 / (2 + pm.math.exp(-x)),
+    "0.5 / (1 + exp(-x))": lambda x: 0.5 / (1 + pm.math.exp(-x)),
+    "exp(x / 2) / (1 + exp(x))": lambda x: pm.math.exp(x / 2) / (1 + pm.math.exp(x)),
+    "1 / (1 + exp(-x) + exp(-x))": lambda x: 1 / (1 + pm.math.exp(-x) + pm.math.exp(-x)),
+}
+
+
+def model(inverse):
+    with pm.Model() as built:
+        pm.Bernoulli("y", p=inverse(pm.Normal("a") + pm.Normal("b") * pm.Data("z", Z)), observed=Y)
+    return built
+
+
+@pytest.mark.parametrize("written", BY_HAND)
+def test_a_logistic_function_by_hand_is_one(written):
+    """The same is released before noise; signs of features are those of the model, as twice a minus is none."""
+    with seam_of(0):
+        ours, theirs = (contents(pmdp.release(model(f), epsilon=1, bounds=BOUNDS)) for f in (BY_HAND[written], pm.math.sigmoid))
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("written", OTHERS)
+def test_what_is_no_logistic_function_is_none(written):
+    (row,) = pmdp.inspect(model(OTHERS[written]), bounds={"z": (-2, 2)}).rows
+    assert "its mean is not the inverse logit of what is linear in the unknowns" in row.reason
