@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytensor.xtensor as px
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.models.same_arrays import shape_of
@@ -113,7 +114,11 @@ def _on_stand_ins(
         pt.tensor(dtype=dtype, shape=tuple(1 if length == 1 else None for length in shape))
         for dtype, shape in zip(dtypes, shapes, strict=True)
     )
-    return PublicInput(substitute(expression, dict(zip(arrays, stand_ins, strict=True)), SKIPPED), stand_ins, shapes)
+    named = (
+        px.as_xtensor(stand_in, dims=array.type.dims) if hasattr(array.type, "dims") else stand_in  # of an array of ``pymc.dims``
+        for array, stand_in in zip(arrays, stand_ins, strict=True)
+    )
+    return PublicInput(substitute(expression, dict(zip(arrays, named, strict=True)), SKIPPED), stand_ins, shapes)
 
 
 def same_inputs(told: Sequence[Means], own: Sequence[PublicInput]) -> bool:
