@@ -61,8 +61,8 @@ FAR = 2.5
 """Standard errors from which on a share of intervals is named."""
 OLDER = (
     "Rows of *linear 1* at other epsilons than 0.3 and of *linear assumed* are older than the multiplication of second moments\n"
-    "before the noise, which leaves a single feature as it was. Rows of *logistic uniform* are older than the curve that scores follow\n"
-    "now ([theory](theory.md))."
+    "before the noise, which leaves a single feature as it was. Rows of *logistic uniform* with 1,000\n"
+    "records are older than the curve that scores follow now ([theory](theory.md))."
 )
 """What the page says of rows that the current version has not made."""
 CHECKED = 3
