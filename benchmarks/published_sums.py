@@ -174,7 +174,7 @@ GRIDS = {
 def with_noisy_number(case, scale):
     """A case whose number of records is published with noise, too."""
     model, truth, sums, more = case
-    return model, truth, sums, lambda n: more(n) | {"n": (n, pmdp.LaplaceNoise(scale))}
+    return model, truth, sums, lambda n: more(n) | {"n": (np.array(more(n)["n"]), pmdp.LaplaceNoise(scale))}
 
 
 CHAINS = {
