@@ -202,6 +202,11 @@ MUTANTS = (
         "test_sums_of_unknown_number.py::test_second_moments_by_cells_of_unknown_size_are_those_of_a_release",
     ),
     Mutant(
+        "unknown factors of a rate have a logarithm each", "models/inverse_links.py", " or any(map(is_unknown, above([factor]))):", ":",
+        "a rate times an exposure is read as the model says, whatever the signs of its factors",
+        "test_exposures.py::test_unknown_factors_may_be_negative_where_the_mean_is_not[-0.8--0.5-above]",
+    ),
+    Mutant(
         "a covariate of cells taken for one that was summed", "models/linear_mean.py", "if data.private or not in_cells}", "}",
         "in a published cell a public covariate has one value",
         "test_published_sums.py::test_a_real_public_covariate_of_a_normal_model_makes_cells",
