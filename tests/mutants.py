@@ -150,6 +150,11 @@ MUTANTS = (
         "test_labels_of_levels.py::test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else[2001-01-01]",
     ),
     Mutant(
+        "missing values before a blank", "families/values.py", "text.strip().lower() not in", "text.lower() not in",
+        "one record that makes a column text moves no other",
+        "test_labels_of_levels.py::test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else[nan ]",
+    ),
+    Mutant(
         "truth values that one reader only knows", "families/values.py", ', "n": 0.0, "true"', ', "true"',
         "one record that makes a column text moves no other",
         "test_labels_of_levels.py::test_a_label_that_is_alone_in_a_file_is_read_as_beside_others[N-DuckDB]",
