@@ -150,6 +150,11 @@ MUTANTS = (
         "test_labels_of_levels.py::test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else[2001-01-01]",
     ),
     Mutant(
+        "missing values before a blank", "families/values.py", "text.strip().lower() not in", "text.lower() not in",
+        "one record that makes a column text moves no other",
+        "test_labels_of_levels.py::test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else[nan ]",
+    ),
+    Mutant(
         "truth values that one reader only knows", "families/values.py", ', "n": 0.0, "true"', ', "true"',
         "one record that makes a column text moves no other",
         "test_labels_of_levels.py::test_a_label_that_is_alone_in_a_file_is_read_as_beside_others[N-DuckDB]",
@@ -200,6 +205,11 @@ MUTANTS = (
         "a summed record is in the first cell", "publications/sums_of_cells.py", "np.take(array, places,", "np.take(array, 0 * places,",
         "sums of a cell are of its own records",
         "test_sums_of_unknown_number.py::test_second_moments_by_cells_of_unknown_size_are_those_of_a_release",
+    ),
+    Mutant(
+        "unknown factors of a rate have a logarithm each", "models/inverse_links.py", " or any(map(is_unknown, above([factor]))):", ":",
+        "a rate times an exposure is read as the model says, whatever the signs of its factors",
+        "test_exposures.py::test_unknown_factors_may_be_negative_where_the_mean_is_not[-0.8--0.5-above]",
     ),
     Mutant(
         "a covariate of cells taken for one that was summed", "models/linear_mean.py", "if data.private or not in_cells}", "}",

@@ -106,7 +106,7 @@ _TEXT = re.compile(r"[^\W\d_].*|([<>≤≥]=? ?\d+|\d+ ?(\+|(-|–|to) ?\d+)|\d+
 
 def stays_text(text: str) -> bool:
     """Whether a text is text to those who read files of text, whatever else is in its column, so that a level may be called by it."""
-    return bool(_TEXT.fullmatch(text)) and len(text) <= LONGEST_NAME and number_in(text) is None and text.lower() not in _NOTHING
+    return bool(_TEXT.fullmatch(text)) and len(text) <= LONGEST_NAME and number_in(text) is None and text.strip().lower() not in _NOTHING
 
 
 def double_of(value: object, labels: Labels = NO_LABELS) -> float:

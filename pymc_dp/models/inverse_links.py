@@ -1,12 +1,13 @@
 """What an inverse link is taken of, however a mean is written: logistic functions by hand, and rates times exposures."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from math import prod
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
 
 from pymc_dp.models.observed import plain_number
-from pymc_dp.models.structure import above, scalar_name
+from pymc_dp.models.structure import above, is_unknown, scalar_name
 
 
 def argument_of(mean: Variable, operation: str, private: Collection[Variable]) -> Variable | None:
@@ -36,18 +37,31 @@ def _argument_of_logistic(mean: Variable) -> Variable | None:
 
 
 def _argument_of_exponential(mean: Variable) -> Variable | None:
-    """Of a rate times an exposure, which is the exponential of the sum of their logarithms."""
+    """Of a rate times an exposure, which is the exponential of the sum of their logarithms.
+
+    Unknown factors and plain numbers have one logarithm together, because two of them may be negative.
+    """
     if _name(mean) not in {"Mul", "TrueDiv"}:
         return None
-    first, *others = map(_logarithm, mean.owner.inputs)
-    return first - others[0] if _name(mean) == "TrueDiv" else sum(others, first)
+    shared, terms = [], []
+    for factor, sign in _factors(mean):
+        if _name(factor) == "Exp":
+            terms.append(sign * factor.owner.inputs[0])
+        elif plain_number(factor) is not None or any(map(is_unknown, above([factor]))):
+            shared.append(factor if sign > 0 else 1 / factor)
+        else:
+            terms.append(sign * pt.log(factor))
+    return sum(terms, pt.log(prod(shared, start=pt.ones(())))) if shared else sum(terms[1:], terms[0])
 
 
-def _logarithm(factor: Variable) -> Variable:
-    if _name(factor) == "Exp":
-        return factor.owner.inputs[0]
-    argument = _argument_of_exponential(factor)
-    return pt.log(factor) if argument is None else argument
+def _factors(product: Variable, sign: int = 1) -> Iterator[tuple[Variable, int]]:
+    """Every factor of a product of products and quotients, and whether it is above the line (1) or below (-1)."""
+    name = _name(product)
+    if name not in {"Mul", "TrueDiv"}:
+        yield product, sign
+        return
+    for place, factor in enumerate(product.owner.inputs):
+        yield from _factors(factor, -sign if place and name == "TrueDiv" else sign)
 
 
 def _name(variable: Variable) -> str:

@@ -64,6 +64,27 @@ def test_the_posterior_is_that_of_the_offset(spelling):
     assert np.ptp(apart) < 1e-3
 
 
+NEGATIVE = {
+    "each": lambda a, c, w: (a * w) * (c * pm.math.sqrt(w)),
+    "turned": lambda a, c, w: -a * w * -1,
+    "above": lambda a, c, w: a * (w / c),
+}
+
+
+@pytest.mark.parametrize("spelling", NEGATIVE)
+@pytest.mark.parametrize(("a", "c"), [(-0.8, -0.5), (0.8, 0.5)])
+def test_unknown_factors_may_be_negative_where_the_mean_is_not(spelling, a, c):
+    """The private model is defined wherever the model is, and nowhere else."""
+    with pm.Model() as built:
+        pm.Poisson("cases", NEGATIVE[spelling](pm.Normal("a"), pm.Normal("c"), pm.Data("w", W)), observed=CASES)
+    with seam_of(0):
+        private = pmdp.rewrite(built, pmdp.release(built, epsilon=20, bounds={k: v for k, v in BOUNDS.items() if k != "z"}))
+    point = {"a": np.array(a), "c": np.array(c)}
+    expected = np.isfinite(built.compile_logp()(point))
+    assert expected or spelling == "turned"
+    assert np.isfinite(private.compile_logp()({**private.initial_point(), **point})) == expected
+
+
 def test_a_private_exposure_of_a_rate_alone_is_one():
     with pm.Model() as built:
         pm.Poisson("cases", pm.Gamma("rate", 2, 2) * pm.Data("w", W), observed=CASES)

@@ -120,7 +120,25 @@ def test_a_label_that_spells_the_number_of_another_level_is_refused(labels):
         assert "Number the column by a list of your own" in words
 
 
-ODD = ["2001-01-01", "12:30", "27001", "epoch", "NaN", "NULL", "None", "n/a", "<NA>", "#N/A", "1-2-3", "inf", "", " ", "1e5", "0x1f"]
+ODD = [
+    "2001-01-01",
+    "nan ",
+    "12:30",
+    "27001",
+    "epoch",
+    "NaN",
+    "NULL",
+    "None",
+    "n/a",
+    "<NA>",
+    "#N/A",
+    "1-2-3",
+    "inf",
+    "",
+    " ",
+    "1e5",
+    "0x1f",
+]
 
 
 @pytest.mark.parametrize("odd", ODD)
