@@ -43,6 +43,23 @@ def votes():
     return built
 
 
+LABELS = ["north", "west", "south"]
+
+
+def sites():
+    """A model with labels of the levels of a column."""
+    with pm.Model(coords={"place": LABELS}) as built:
+        share = pm.Beta("p", 1, 1, dims="place")
+        pm.Bernoulli("k", share[pm.Data("site", np.zeros(2, dtype=int))], observed=np.zeros(2, dtype=int))
+    return built
+
+
+def of_labels():
+    """The table that ``sites`` reads, with labels, and what is said of it with numbers in their place."""
+    frame = FRAME[["site", "k"]]
+    return frame.assign(site=np.array(LABELS, dtype=object)[frame["site"]]), said(frame, sites())
+
+
 def said(data, built=None, **more):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):

@@ -29,8 +29,10 @@ from engine_parts import (
     malformed,
     model,
     odd,
+    of_labels,
     of_one_person,
     said,
+    sites,
     with_persons,
 )  # fmt: skip
 
@@ -66,6 +68,11 @@ def test_a_frame_of_dask_is_its_rows_however_they_are_parted(tmp_path, declared)
 def test_values_are_read_as_those_of_a_frame_that_dask_does_not_hold():
     expected = said(odd(), missing=["y"])
     assert said(dd.from_pandas(odd(), npartitions=3, sort=False), missing=["y"]) == expected != said(FRAME, missing=["y"])
+
+
+def test_labels_are_read_in_every_part_as_in_the_table():
+    frame, expected = of_labels()
+    assert said(dd.from_pandas(frame, npartitions=3), sites()) == expected
 
 
 def test_what_is_still_to_be_computed_is_refused_before_anything_is_paid(tmp_path):

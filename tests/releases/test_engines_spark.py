@@ -30,8 +30,10 @@ from engine_parts import (
     malformed,
     model,
     odd,
+    of_labels,
     of_one_person,
     said,
+    sites,
     with_persons,
 )  # fmt: skip
 
@@ -99,6 +101,11 @@ def test_values_are_read_as_arrow_has_them(spark, tmp_path):
         .localCheckpoint()
     )
     assert said(read) == said(FRAME.assign(y=np.nan))
+
+
+def test_labels_are_read_by_the_workers_as_here(spark):
+    frame, expected = of_labels()
+    assert said(spark.createDataFrame(frame), sites()) == expected
 
 
 def test_rows_of_14_kinds_of_no_numbers_move_nothing_else(spark, tmp_path):
