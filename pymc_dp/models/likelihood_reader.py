@@ -103,7 +103,8 @@ def _reduced(
         raise Unreduced(f"it is a single value of {distribution}, without an axis of records. Observe an array with one row per record")
     lengths = _lengths(observed)
     columns = lengths[: len(lengths) - support]
-    reduction = Reduction(arrays.public, lambda array: arrays.names.get(array, "inside an operation"), sized=arrays.sized)
+    several = arrays.sized and observed.records > (1,)
+    reduction = Reduction(arrays.public, lambda array: arrays.names.get(array, "inside an operation"), sized=arrays.sized, several=several)
     depth = observed.ndim - support
     # Axis 0 runs over the records where a parameter has as many axes as the values.
     row_axes = [

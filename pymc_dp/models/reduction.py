@@ -96,8 +96,8 @@ class Reduction:
         The arrays that may be used openly.
     name_of : callable
         What people call an array.
-    sized : bool
-        Whether the number of records is public.
+    sized, several : bool
+        Whether the number of records is public, and whether it is known to be more than one.
 
     Attributes
     ----------
@@ -106,12 +106,12 @@ class Reduction:
         Names that the axis of records has in what was read.
     """
 
-    def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True) -> None:
-        self._sized = sized
-        self.inputs: list[Input] = []
-        self.dims: set[str] = set()
-        self._public = public
-        self._name_of = name_of
+    def __init__(
+        self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True, several: bool = False
+    ) -> None:
+        self._sized, self._several = sized, several
+        self.inputs, self.dims = list[Input](), set[str]()
+        self._public, self._name_of = public, name_of
         self._arrays: dict[Variable, list[Variable]] = {}
         self._done: dict[tuple[Variable, int | None], Variable] = {}
 
@@ -200,7 +200,7 @@ class Reduction:
             if repeated or not self._only_data(variable):
                 self._done[key] = self._rows_of_node(variable, axis)
             elif not self._secret(variable):
-                self._done[key] = self._placeholder(variable, None if in_one_row(variable, axis) else axis, index)
+                self._done[key] = self._placeholder(variable, None if self._several and in_one_row(variable, axis) else axis, index)
             elif variable.owner is None:
                 self._done[key] = self._placeholder(variable, axis, index, private=True)
             elif is_cast(variable):

@@ -91,8 +91,8 @@ def constant_length(length: Variable) -> int | None:
 
 
 def in_one_row(variable: Variable, axis: int) -> bool:
-    """Whether constants have a single row along an axis, which stands for all records, such as knots written as ``knots[None, :]``.
+    """Whether constants have a single row along an axis, such as knots written as ``knots[None, :]``.
 
-    Where there is one record it may be its own. It is the same either way, as everyone may know these constants.
+    Where there are several records it stands for all of them; where there is one, it may be that one's own.
     """
     return bool(variable.type.broadcastable[axis]) and all(isinstance(array, Constant) for array in arrays_above([variable]))

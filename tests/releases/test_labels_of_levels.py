@@ -194,3 +194,11 @@ def test_two_dims_with_other_labels_name_no_levels():
         pm.Bernoulli("one", pm.Beta("p", 1, 1, dims="a")[k], observed=np.zeros(2, dtype=int))
         pm.Bernoulli("two", pm.Beta("q", 1, 1, dims="b")[k], observed=np.zeros(2, dtype=int))
     assert "a label of" not in flat(pmdp.inspect(built, data=pd.DataFrame({"k": ["x"], "one": [0], "two": [1]})))
+
+
+def test_a_constant_of_the_only_placeholder_is_not_taken_for_one_of_all_records():
+    """With one placeholder row a constant may be its own, and records beside the model have others."""
+    with pm.Model() as built:
+        pm.Normal("y", pm.Normal("a") + pm.Normal("b") * np.array([2.0]), 1, observed=np.zeros(1))
+    words = refused(pmdp.release, built, data=pd.DataFrame({"y": [0.1, 0.2]}), epsilon=1, bounds={"y": (-1, 3)}, public=["y:0"])
+    assert "is public and has an entry for every record" in words
