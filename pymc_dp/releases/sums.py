@@ -45,9 +45,10 @@ def counts(codes: np.ndarray, cells: int) -> np.ndarray:
         return np.bincount(codes, minlength=cells)
     total: list[int] = [0] * (cells - 1)
     narrow = codes.astype(np.int8, copy=False)
+    its = np.empty(min(len(narrow), IN_CACHE), dtype=bool)
     for start in range(0, len(narrow), IN_CACHE):
         part = narrow[start : start + IN_CACHE]
-        total = [many + int(np.count_nonzero(part == code)) for code, many in enumerate(total)]
+        total = [many + int(np.count_nonzero(np.equal(part, code, out=its[: len(part)]))) for code, many in enumerate(total)]
     return np.array([*total, len(narrow) - sum(total)], dtype=np.int64)  # the others have the last code
 
 
