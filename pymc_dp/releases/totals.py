@@ -15,7 +15,7 @@ from pymc_dp.families.residuals import Residuals
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import Cells
-from pymc_dp.releases.sums import IN_CACHE, counts, product_totals, totals
+from pymc_dp.releases.sums import IN_CACHE, MOST_BITS, Bits, bits_of, counts, product_totals, totals
 
 
 def clamped(totals: np.ndarray) -> np.ndarray:
@@ -151,27 +151,27 @@ def _joint(columns: Sequence[tuple[np.ndarray, range]]) -> np.ndarray | None:
     """How often all combinations of levels occur, int64 in the order of the columns; None where a number is no level."""
     if any(array.ndim != 1 for array, _ in columns):
         return None
-    many, records = prod(len(levels) for _, levels in columns), len(columns[-1][0])
-    kind, table, rows = narrowest(many), np.zeros(many, dtype=np.int64), max(IN_CACHE, many)
-    narrow = np.empty((2, min(rows, records)), np.int8)
+    lengths, records = [len(levels) for _, levels in columns], len(columns[-1][0])
+    many, table = prod(lengths), np.zeros(prod(lengths), dtype=np.int64)
+    rows, kind = max(IN_CACHE, many), narrowest(many)
+    bits = Bits(lengths, records, rows) if sum(map(bits_of, lengths)) <= MOST_BITS else None
+    narrow = np.empty(min(rows, records), np.int8)
     for start in range(0, records, rows):
         joint: np.ndarray | None = None
-        for array, levels in columns:
+        for k, (array, levels) in enumerate(columns):
             part = array[start : start + rows]
-            copy = narrow[int(joint is not None), : len(part)]
-            if not _copied(part, levels.start, levels.stop - 1, copy):
+            place = narrow[: len(part)]
+            if not _copied(part, levels.start, levels.stop - 1, place):
                 return None
-            place = copy.astype(kind, copy=False)
             if levels.start:
-                place -= kind(levels.start)
-            if joint is not None:
-                joint *= kind(len(levels))
-                joint += place
+                place -= np.int8(levels.start)
+            if bits is not None:
+                bits.put(k, start, place)
             else:
-                joint = place
-        assert joint is not None
-        table += counts(joint, many)
-    return table
+                joint = place.astype(kind) if joint is None else joint * kind(len(levels)) + place
+        if joint is not None:
+            table += counts(joint, many)
+    return table if bits is None else bits.counts()
 
 
 MOST_COUNTED = 2**12
