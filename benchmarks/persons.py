@@ -4,6 +4,7 @@ python benchmarks/persons.py            both tables of docs/persons_measured.md 
 python benchmarks/persons.py 10 1       fewer data sets of made-up people, and fewer releases of the flights
 python benchmarks/persons.py 300 0 unit only the two ways in which a person is the unit
 python benchmarks/persons.py 100 0 once only the model whose rows are people, over 100 data sets, and no flights
+python benchmarks/persons.py 40 uneven  rare events, people of whom some have very many rows: rows that count, beside clamped sums
 python benchmarks/persons.py 100 prior  that model with every truth from its own priors, and bounds that move no value
 
 The flights are those of nycflights13 (CC0) in the folder that PYMC_DP_DATA names; without them that table is left out.
@@ -149,12 +150,64 @@ def calibration_of_priors(many):
             print(f"\ntruths from the priors, {seed + 1} data sets\n\n{shown(pd.DataFrame(rows))}", flush=True)
 
 
-def summary(found):
+# ---------- rare events, and people of whom some have very many rows
+
+CLASSES = np.array([1, 2, 5, 10, 20, 50, 100])
+"""Of everybody so many rows are added up: the largest of these numbers that is no more than the person has."""
+FEW_EVENTS = {"`Person`, at_most": (1, 3, 10, 30), "one row each, the sum clamped at": (2, 4, 8)}
+
+
+def rare(rng, people=2000):
+    """A rate from its prior, and rows of people: half of them have three at most, one in a hundred has 100."""
+    rate, many = rng.gamma(2, 0.01), np.clip(np.ceil(np.exp(1 + 1.6 * rng.normal(size=people))), 1, 100).astype(int)
+    who = np.repeat(np.arange(people), many)
+    return rate, pd.DataFrame({"who": who, "y": rng.poisson(rate, len(who))})
+
+
+def rate_of_rows(rows):
+    """Events in every row."""
+    with pm.Model() as model:
+        pm.Data("who", rows["who"].to_numpy())
+        pm.Poisson("y", pm.Gamma("rate", 2, 100), observed=rows["y"].to_numpy())
+    return model
+
+
+def rate_of_sums(rows):
+    """Events in all of a person's rows, as many of them as the class says."""
+    many = rows.groupby("who")["y"].transform("size")
+    which = np.searchsorted(CLASSES, many, side="right") - 1
+    each = rows[rows.groupby("who").cumcount() < CLASSES[which]].groupby("who")["y"].agg(many="size", events="sum")
+    with pm.Model() as model:
+        pm.Data("who", each.index.to_numpy())
+        exposure = pm.math.stack([*map(float, CLASSES)])[pm.Data("which", np.searchsorted(CLASSES, each["many"]))]
+        pm.Poisson("y", pm.Gamma("rate", 2, 100) * exposure, observed=each["events"].to_numpy())
+    return model
+
+
+def uneven(many):
+    """Coverage and width of 90 % intervals of the rate, at epsilon 1, over so many data sets."""
+    found = {}
+    for seed in range(many):
+        rate, rows = rare(np.random.default_rng([seed, 31]))
+        for arm, several in FEW_EVENTS.items():
+            by_rows = arm.startswith("`")
+            model = rate_of_rows(rows) if by_rows else rate_of_sums(rows)
+            for number in several:
+                bounds, cap = ((0, 1), number) if by_rows else ((0, number), 1)
+                draws = posterior(model, seed, bounds={"y": bounds}, epsilon=1, unit=pmdp.Person("who", cap))["rate"]
+                low, high = interval(draws)
+                found.setdefault(f"{arm} {number}", {}).setdefault("rate", []).append((low <= rate <= high, high - low))
+        print(f"\n{seed + 1} data sets\n\n{shown(summary(found, 5))}", flush=True)
+
+
+def summary(found, digits=3):
     """Coverage and mean width of every way of releasing."""
     rows = []
     for arm, by_name in found.items():
         means = {unknown: np.mean(several, axis=0) for unknown, several in by_name.items()}
-        rows.append({"promise": arm} | {unknown: f"{100 * covered:.0f} %, {width:.3f}" for unknown, (covered, width) in means.items()})
+        rows.append(
+            {"promise": arm} | {unknown: f"{100 * covered:.0f} %, {width:.{digits}f}" for unknown, (covered, width) in means.items()}
+        )
     return pd.DataFrame(rows)
 
 
@@ -217,6 +270,9 @@ if __name__ == "__main__":
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()] or [40, 2]
     if "prior" in sys.argv:
         calibration_of_priors(numbers[0])
+    if "uneven" in sys.argv:
+        uneven(numbers[0])
+        sys.exit()
     for correlation in () if "prior" in sys.argv else (0.0, 0.5):
         calibration(numbers[0], correlation, next((word for word in sys.argv if word in ("once", "unit")), ""))
     if "prior" not in sys.argv and FLIGHTS.exists() and numbers[1]:
