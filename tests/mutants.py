@@ -640,8 +640,17 @@ MUTANTS = (
         "what is written is what was asked for", "test_ledger.py::test_what_has_been_redeemed_stays_so",
     ),
     Mutant(
-        "a lock that others share", "privacy/journal.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "one process at a time",
+        "a lock that others share", "privacy/journal.py", "fcntl.LOCK_EX if writable else fcntl.LOCK_SH", "fcntl.LOCK_SH", "one process at a time",
         "test_ledger.py::test_closing_the_file_elsewhere_does_not_open_the_door",
+    ),
+    Mutant(
+        "a reader of a ledger that charges it", "privacy/journal.py", "?mode={'rw' if note.writable else 'ro'}", "?mode=rw",
+        "who holds no lock for writing charges nothing", "test_ledger.py::test_what_cannot_be_written_is_no_release",
+    ),
+    Mutant(
+        "a reader of a ledger that takes no lock", "privacy/journal.py", "fcntl.LOCK_EX if writable else fcntl.LOCK_SH)",
+        "fcntl.LOCK_EX if writable else fcntl.LOCK_UN)",
+        "nobody reads while somebody writes", "test_ledger.py::test_who_may_only_read_a_ledger_can_look",
     ),
     Mutant(
         "a lock that is always granted", "privacy/journal.py", "    except BlockingIOError:\n        return False",
