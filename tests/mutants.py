@@ -653,6 +653,10 @@ MUTANTS = (
         "nobody reads while somebody writes", "test_ledger.py::test_who_may_only_read_a_ledger_can_look",
     ),
     Mutant(
+        "a model of bambi taken as it is", "models/bambi_models.py", "if ROWS in model.coords and not hasattr(model, MARK):", "if False:",
+        "no prior holds a mean of the records", "test_mistakes.py::test_a_model_that_bambi_built_is_asked_for_as_bambi_has_it",
+    ),
+    Mutant(
         "a lock that is always granted", "privacy/journal.py", "    except BlockingIOError:\n        return False",
         "    except BlockingIOError:\n        return True", "one process at a time",
         "test_ledger.py::test_a_lock_that_does_not_go_away_is_no_release",
