@@ -2685,6 +2685,10 @@ MUTANTS = (
     ),
     # ---------- missing values
     Mutant(
+        "numbers of successes moved to bounds", "releases/cells.py", "if domain.lower > 0 or domain.upper < most:", "if domain.lower > 0:",
+        "the law of sums is that of what is summed", "test_trials.py::test_bounds_that_move_a_number_of_successes_are_refused[bounds0-True]",
+    ),
+    Mutant(
         "a number beyond the levels counted as one", "releases/totals.py", "bool(np.maximum.reduce(narrow, axis=None) <= upper)", "True",
         "what a record holds is counted at its own level", "test_levels.py::test_levels_that_are_counted_at_once_have_the_sums_of_all_others[7-coins-replace]",
     ),

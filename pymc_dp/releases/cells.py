@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import prod
 
 import numpy as np
+import pytensor.tensor as pt
 
 from pymc_dp.families.anchors import first_anchor
 from pymc_dp.families.family import Sensitivity
@@ -12,6 +13,7 @@ from pymc_dp.families.grid import POINTS
 from pymc_dp.families.residuals import FIRST, Residuals, sensitivity_of, statistics_of, worth_it
 from pymc_dp.families.scores import ROUNDS
 from pymc_dp.models.spec import RecordPaths
+from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
@@ -208,6 +210,7 @@ def public_cells_of(planned: PlannedStatistic, paths: RecordPaths) -> PublicCell
     inputs = cell_inputs(planned, public_cells, featured)
     if planned.domain.edges:
         _check_limits(planned, inputs)
+    _check_trials(planned, inputs)
     if planned.regression is None:
         projection = projection_of(planned, inputs, public_cells.n)
         planned = planned if projection is None else projection.planned(planned)
@@ -233,6 +236,21 @@ def _check_limits(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> 
                 " reached tells what happened, and intervals would be wrong. Write the limit that was planned for every record, whether or"
                 " not it was reached; where that is not known, release a table of intervals and events (docs/bins.md)."
             )
+
+
+def _check_trials(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> None:
+    """Refuse bounds between which some number of successes does not lie: the law of sums is that of numbers that were not clamped."""
+    likelihood, domain = planned.likelihood, planned.domain
+    for place, _ in () if planned.family is None or planned.regression is not None else planned.family.FIXED:
+        if domain.known[place] is None and not domain.edges:
+            given = {placeholder.variable: pt.constant(values) for placeholder, values in zip(likelihood.inputs, inputs, strict=True)}
+            most = int(np.floor(evaluate(substitute(likelihood.parameters[place], given)).max()))
+            if domain.lower > 0 or domain.upper < most:
+                raise Refusal(
+                    f"{likelihood.name} is {likelihood.distribution} of up to {most} trials, and bounds of ({domain.lower:g},"
+                    f" {domain.upper:g}) would move some numbers of successes, of which intervals would know nothing. Write"
+                    f" bounds={{{likelihood.name!r}: (0, {most})}}."
+                )
 
 
 def by_record(array: np.ndarray, axis: int | None, records: int) -> np.ndarray:
