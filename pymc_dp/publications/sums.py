@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 OTHERWISE = " Here, in place of public=, write n= with a number of records for every cell, and cells=."
 """What to write where a release would have public arrays."""
 
+CLAMPED = " Here bounds are those to which the publisher clamped each record; write pymc_dp.Natural(lower, upper) if it clamped none."
+"""What bounds are, where they are missing."""
+
 CELLS_NEED_SIZES = (
     "cells= needs a number of records for every cell. Write n= with exact ones, or a pair of noisy ones and their law,"
     " n=([1012, 388], pymc_dp.LaplaceNoise(2.0)). Or leave cells out, and list the levels of its arrays in bounds, such as"
@@ -128,7 +131,8 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     try:
         whole = planned_release(spec, protection)
     except Refusal as reason:
-        raise Refusal(f"{reason}{OTHERWISE if 'public=' in str(reason) else ''}") from None
+        more = OTHERWISE if "public=" in str(reason) else CLAMPED if "bounds=" in str(reason) else ""
+        raise Refusal(f"{reason}{more}") from None
     by_name = {likelihood.name: likelihood for likelihood in private_spec.likelihoods}
     pairs: list[tuple[Likelihood, NoisyStatistic]] = []
     for planned in whole.statistics:

@@ -86,9 +86,8 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     if free:
         _check_number_of_records(planned, books, counts)
         names = list(planned.statistics) if counts else [NUMBER, *names]
-    numbers = published_numbers(
-        name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ()
-    )
+    table, scaled = (planned.statistics, ()) if counts and K > 1 else ((), () if counts else planned.statistics)
+    numbers = published_numbers(name, books, names, cells.shapes(planned.likelihood.columns), table, scaled)
     if counts and len(numbers) != K:
         raise Refusal(
             f"{name} needs each of {', '.join(planned.statistics)} once. "
