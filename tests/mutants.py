@@ -279,7 +279,7 @@ MUTANTS = (
         "test_spread.py::test_partitions_of_which_one_was_made_anew_since_they_were_checked_give_nothing",
     ),
     Mutant(
-        "libraries that are half imported", "releases/stored.py", "        there = import_module(module)\n", "        there = sys.modules[module]\n",
+        "libraries that are half imported", "releases/stored.py", "            there = _imported[module] = import_module(module)\n", "            there = sys.modules[module]\n",
         "whether a release fails does not rest on what another thread imports",
         "test_spread.py::test_a_library_that_another_thread_is_importing_is_waited_for",
     ),
@@ -640,8 +640,21 @@ MUTANTS = (
         "what is written is what was asked for", "test_ledger.py::test_what_has_been_redeemed_stays_so",
     ),
     Mutant(
-        "a lock that others share", "privacy/journal.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "one process at a time",
+        "a lock that others share", "privacy/journal.py", "fcntl.LOCK_EX if writable else fcntl.LOCK_SH", "fcntl.LOCK_SH", "one process at a time",
         "test_ledger.py::test_closing_the_file_elsewhere_does_not_open_the_door",
+    ),
+    Mutant(
+        "a reader of a ledger that charges it", "privacy/journal.py", "?mode={'rw' if note.writable else 'ro'}", "?mode=rw",
+        "who holds no lock for writing charges nothing", "test_ledger.py::test_what_cannot_be_written_is_no_release",
+    ),
+    Mutant(
+        "a reader of a ledger that takes no lock", "privacy/journal.py", "fcntl.LOCK_EX if writable else fcntl.LOCK_SH)",
+        "fcntl.LOCK_EX if writable else fcntl.LOCK_UN)",
+        "nobody reads while somebody writes", "test_ledger.py::test_who_may_only_read_a_ledger_can_look",
+    ),
+    Mutant(
+        "a model of bambi taken as it is", "models/bambi_models.py", "if ROWS in model.coords and not hasattr(model, MARK):", "if False:",
+        "no prior holds a mean of the records", "test_mistakes.py::test_a_model_that_bambi_built_is_asked_for_as_bambi_has_it",
     ),
     Mutant(
         "a lock that is always granted", "privacy/journal.py", "    except BlockingIOError:\n        return False",
@@ -2672,7 +2685,15 @@ MUTANTS = (
     ),
     # ---------- missing values
     Mutant(
-        "records that are left out are counted", "releases/totals.py", "joint if kept is None else joint[kept]", "joint",
+        "a number beyond the levels counted as one", "releases/totals.py", "bool(np.maximum.reduce(narrow, axis=None) <= upper)", "True",
+        "what a record holds is counted at its own level", "test_levels.py::test_levels_that_are_counted_at_once_have_the_sums_of_all_others[7-coins-replace]",
+    ),
+    Mutant(
+        "rows beyond a person's most counted at once", "releases/by_part.py", "if planned.at_most is None and ", "if ",
+        "at most so many rows of a person count", "test_levels.py::test_rows_that_do_not_count_are_not_counted_at_once",
+    ),
+    Mutant(
+        "records that are left out are counted", "releases/totals.py", "joint if kept is None else joint[kept[part]]", "joint",
         "how many are left is private", "test_left_out.py::test_what_is_released_is_that_of_the_records_that_have_it[coins]",
     ),
     Mutant(

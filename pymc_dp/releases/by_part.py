@@ -13,7 +13,7 @@ from pymc_dp.models.spec import Placeholder
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.statistics import clamped_on_grid, complete_records, completed, feature_columns
-from pymc_dp.releases.totals import clamped, exact_totals, within
+from pymc_dp.releases.totals import clamped, exact_totals, totals_of_levels, within
 
 ROWS_IN_PART = 2**18
 """Rows that are looked at together: many enough that what Python does between them does not count, and few enough for caches."""
@@ -66,6 +66,10 @@ def _of_part(
     planned = cells.planned
     here = [(placeholder, array if axis is None else _rows(array, axis, part), axis) for placeholder, array, axis in inputs]
     raw = {placeholder.variable.name: (array, axis) for placeholder, array, axis in here if placeholder.private and axis is not None}
+    if planned.at_most is None and len(cells.cells.n) == 1 and all(axis == 0 for _, axis in raw.values()):
+        whole = totals_of_levels(values, planned, {name: array for name, (array, _) in raw.items()})
+        if whole is not None:
+            return whole
     private = {
         placeholder.variable.name: array[:, None]
         if placeholder.variable.name in as_they_are and array.dtype != object

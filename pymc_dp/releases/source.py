@@ -146,10 +146,12 @@ class Source:
         ):
             read = of_kind if is_one(self.table, *kind) else read
         stored = {name: self._stored(name) for name in columns}
-        rows = max(NUMBERS_AT_ONCE // max(len(columns), 2), 1)
+        rows, whole = max(NUMBERS_AT_ONCE // max(len(columns), 2), 1), self._as_they_are()
         for start in range(0, self.records, rows):
             part = slice(start, start + rows)
-            block = {name: read(stored[name](part), labels) for name, labels in self.columns.items()}
+            block = {
+                name: whole[name][part] if name in whole else read(stored[name](part), labels) for name, labels in self.columns.items()
+            }
             yield block if self.key is None else block | {WHOSE: names_in(stored[self.key](part))}
 
     def distinct(self) -> tuple[dict[str, np.ndarray], np.ndarray] | None:
@@ -163,6 +165,13 @@ class Source:
             return None
         whole = {name: numbers(values.combine_chunks()) for name, values in zip(self.names, counted.columns)}
         return whole, counted.column("times").to_numpy()
+
+    def _as_they_are(self) -> dict[str, np.ndarray]:
+        """Columns of an Arrow table that are numbers in one piece, of which none is missing: what ``numbers`` makes of them is no copy."""
+        if not is_one(self.table, "pyarrow", "Table"):
+            return {}
+        stored = {name: self.table.column(self.table.schema.names.index(name)) for name in self.names}
+        return {name: numbers(column) for name, column in stored.items() if column.num_chunks == 1 and is_no_copy(column)}
 
     def _stored(self, name: str) -> Callable[[slice], Any]:
         """What gives some rows of a column as they are stored, which are no copies; those in a file of arrays it reads."""
@@ -220,7 +229,7 @@ def numbers(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     if isinstance(values.type, pa.JsonType):
         values = values.storage
     kind = values.type
-    if values.null_count == 0 and (types.is_integer(kind) or types.is_float64(kind)):
+    if is_no_copy(values):
         return np.asarray(values.to_numpy())
     if not holds_levels(kind):
         return np.full(len(values), np.nan)
@@ -235,6 +244,13 @@ def numbers(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:
     if types.is_float16(kind):
         values = values.cast(pa.float32())
     return np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def is_no_copy(values: Any) -> bool:
+    """Whether an Arrow array holds numbers, of which none is missing, as NumPy does."""
+    from pyarrow import types
+
+    return (types.is_integer(values.type) or types.is_float64(values.type)) and values.null_count == 0
 
 
 def _of_database(values: Any, labels: Labels = NO_LABELS) -> np.ndarray:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,23 @@ BYTES_AT_ONCE = 2**20
 """Bytes of a column of a file that are read together."""
 
 
+_imported: dict[str, ModuleType] = {}
+"""Modules that were seen whole: asking again takes longer than the rest of ``is_one``."""
+
+
 def is_one(table: object, module: str, *names: str) -> bool:
     """Whether a table is of one of these classes, without importing what was not imported.
 
     What another thread is importing just now is waited for: until then it lacks some of its names.
     """
-    if sys.modules.get(module) is None:
+    there = sys.modules.get(module)
+    if there is None:
         return False
-    try:
-        there = import_module(module)
-    except ImportError:  # of that thread, so that there is no table of it
-        return False
+    if _imported.get(module) is not there:
+        try:
+            there = _imported[module] = import_module(module)
+        except ImportError:  # of that thread, so that there is no table of it
+            return False
     kinds = (getattr(there, name, None) for name in names)
     return isinstance(table, tuple(kind for kind in kinds if kind is not None))
 

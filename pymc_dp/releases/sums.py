@@ -13,8 +13,8 @@ EXACT_DOUBLE = 2**53
 IN_CACHE = 2**17
 """Records that are looked at together, so that what is computed on the way stays in the cache, and calls do not count."""
 
-FEW = 16
-"""So many cells are counted faster one after the other, each by comparing codes with it, than all in one pass."""
+MOST_BITS = 4
+"""What takes so many bits is counted faster by bits, of 64 records at once, than record by record."""
 
 
 def totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> np.ndarray:
@@ -41,14 +41,63 @@ def totals(codes: np.ndarray, statistic: np.ndarray, cells: int, norm: int) -> n
 
 def counts(codes: np.ndarray, cells: int) -> np.ndarray:
     """How often every code from 0 to ``cells`` - 1 occurs: int64 of shape (cells,). No other may occur."""
-    if cells > FEW:
+    if bits_of(cells) > MOST_BITS:
         return np.bincount(codes, minlength=cells)
-    total: list[int] = [0] * (cells - 1)
-    narrow = codes.astype(np.int8, copy=False)
-    for start in range(0, len(narrow), IN_CACHE):
-        part = narrow[start : start + IN_CACHE]
-        total = [many + int(np.count_nonzero(part == code)) for code, many in enumerate(total)]
-    return np.array([*total, len(narrow) - sum(total)], dtype=np.int64)  # the others have the last code
+    bits = Bits([cells], len(codes), IN_CACHE)
+    for start in range(0, len(codes), IN_CACHE):
+        bits.put(0, start, codes[start : start + IN_CACHE].astype(np.int8, copy=False))
+    return bits.counts()
+
+
+class Bits:
+    """Bits of several columns of levels from 0 on, those of eight records in a byte: how often levels occur together is read off them.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        How many levels every column has: at most 2**7.
+    records : int
+    piece : int
+        So many records are put here at once, except the last of them.
+    """
+
+    def __init__(self, levels: Sequence[int], records: int, piece: int) -> None:
+        self.levels, self.records, self.piece = tuple(levels), records, piece
+        self._many = [bits_of(many) for many in levels]
+        width = -(-records // piece) * -(-piece // 8) if records > piece else -(-records // 8)
+        self._planes = np.zeros((sum(self._many), -(-width // 8) * 8), dtype=np.uint8)
+
+    def put(self, column: int, start: int, places: np.ndarray) -> None:
+        """The levels of a piece of records, int8, that begins at ``start``; a byte that is not filled up holds zeros."""
+        lowest, at = sum(self._many[column + 1 :]), start // self.piece * -(-self.piece // 8)
+        for bit in range(self._many[column]):
+            packed = np.packbits(places if self._many[column] == 1 else places & np.int8(1 << bit))
+            self._planes[lowest + bit, at : at + len(packed)] = packed
+
+    def counts(self) -> np.ndarray:
+        """How often all combinations of levels occur, int64, those of the last column next to each other.
+
+        Of any bits it is counted how many records have all of them. Of these, those that lack another bit are the ones that do not have it
+        as well, one bit after the other.
+        """
+        words, every = self._planes.view(np.uint64), len(self._planes)
+        found = np.full(2**every, self.records, dtype=np.int64)
+        having: dict[int, np.ndarray] = {}
+        for pattern in range(1, 2**every):
+            last = pattern.bit_length() - 1
+            rest = pattern ^ (1 << last)
+            having[pattern] = words[last] & having[rest] if rest else words[last]
+            found[pattern] = np.bitwise_count(having[pattern]).sum(dtype=np.int64)
+        for bit in range(every):
+            by_bit = found.reshape(-1, 2, 2**bit)
+            by_bit[:, 0] -= by_bit[:, 1]
+        table = found.reshape([2**many for many in self._many])
+        return table[tuple(slice(many) for many in self.levels)].ravel()
+
+
+def bits_of(levels: int) -> int:
+    """How many bits tell so many levels apart."""
+    return (levels - 1).bit_length()
 
 
 def product_totals(columns: np.ndarray, entries: Sequence[tuple[int, int]], codes: np.ndarray, cells: int, largest: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from pymc_dp.families.residuals import Residuals
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import Cells
-from pymc_dp.releases.sums import IN_CACHE, counts, product_totals, totals
+from pymc_dp.releases.sums import IN_CACHE, MOST_BITS, Bits, bits_of, counts, product_totals, totals
 
 
 def clamped(totals: np.ndarray) -> np.ndarray:
@@ -80,36 +80,98 @@ def _of_family(
     if wholes is not None and len(wholes) * G <= MOST_COUNTED:
         level = within(values, wholes.start, wholes.stop - 1)
         level = (np.rint(complete(values, domain)) if level is None else level).reshape(len(values), many)
-        tables = [_counted(level[:, c], wholes.start, len(wholes), codes, G, kept[c]) for c in range(many)]
-        of_each = family.exact(np.array(wholes, dtype=np.float64), domain)
-        small = len(codes) * max(int(np.abs(statistic).max()) for statistic in of_each) < LARGEST_SUM
-        kind = np.int64 if small else object
-        sums = [
-            [(table.astype(kind, copy=False) @ statistic.astype(kind, copy=False)).astype(object) for statistic in of_each]
-            for table in tables
-        ]
-        sizes = [table.sum(axis=1).astype(object) for table in tables]
-    else:
-        largest, sums = family.sensitivity(domain).largest, [[np.zeros(G, dtype=object) for _ in family.statistics(domain)] for _ in kept]
-        as_they_are = family.completes(domain) and values.dtype != object
-        for start in range(0, len(values), IN_CACHE):
-            part = slice(start, start + IN_CACHE)
-            numbers = values[part].astype(np.float64, copy=False) if as_they_are else complete(values[part], domain)
-            for k, statistic in enumerate(family.doubles(numbers, domain)):
-                for c, (rows, column) in enumerate(zip(kept, statistic.reshape(len(statistic), many).T, strict=True)):
-                    sums[c][k] = sums[c][k] + _kept_totals(column, codes[part], G, largest, None if rows is None else rows[part])
-        sizes = (
-            []
-            if planned.sizes == "public"
-            else [_counted(np.broadcast_to(0, len(codes)), 0, 1, codes, G, rows)[:, 0].astype(object) for rows in kept]
-        )
+        return _of_tables(planned, [_counted(level[:, c], wholes.start, len(wholes), codes, G, kept[c]) for c in range(many)])
+    largest, sums = family.sensitivity(domain).largest, [[np.zeros(G, dtype=object) for _ in family.statistics(domain)] for _ in kept]
+    as_they_are = family.completes(domain) and values.dtype != object
+    for start in range(0, len(values), IN_CACHE):
+        part = slice(start, start + IN_CACHE)
+        numbers = values[part].astype(np.float64, copy=False) if as_they_are else complete(values[part], domain)
+        for k, statistic in enumerate(family.doubles(numbers, domain)):
+            for c, (rows, column) in enumerate(zip(kept, statistic.reshape(len(statistic), many).T, strict=True)):
+                sums[c][k] = sums[c][k] + _kept_totals(column, codes[part], G, largest, None if rows is None else rows[part])
+    sizes = (
+        []
+        if planned.sizes == "public"
+        else [_counted(np.broadcast_to(0, len(codes)), 0, 1, codes, G, rows)[:, 0].astype(object) for rows in kept]
+    )
+    return _with_sizes(planned, sums, sizes)
+
+
+def _with_sizes(planned: PlannedStatistic, sums: list[list[np.ndarray]], sizes: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """What is released of sums and of how many records each cell has, where that is not public."""
     if planned.sizes == "public":
         return sums
-    matrix = family.cell_sensitivity(domain).matrix
+    assert planned.family is not None
+    matrix = planned.family.cell_sensitivity(planned.domain).matrix
     return [
         [row[0] * n + sum(a * total for a, total in zip(row[1:], several, strict=True)) for row in matrix]
         for n, several in zip(sizes, sums, strict=True)
     ]
+
+
+def _of_tables(planned: PlannedStatistic, tables: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """For every column the sums of the family's statistics (K, cells), from how often each value occurs in each cell: (cells, levels)."""
+    family, domain = planned.family, planned.domain
+    assert family is not None
+    wholes = family.whole_values(domain)
+    assert wholes is not None
+    of_each = family.exact(np.array(wholes, dtype=np.float64), domain)
+    records = max(int(table.sum()) for table in tables)
+    kind = np.int64 if records * max(int(np.abs(statistic).max()) for statistic in of_each) < LARGEST_SUM else object
+    sums = [
+        [(table.astype(kind, copy=False) @ statistic.astype(kind, copy=False)).astype(object) for statistic in of_each] for table in tables
+    ]
+    return _with_sizes(planned, sums, [table.sum(axis=1).astype(object) for table in tables])
+
+
+def totals_of_levels(values: np.ndarray, planned: PlannedStatistic, inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """What ``exact_totals`` gives of whole numbers that are all levels already, in one public cell; None where that is not so, or not seen.
+
+    Completing and rounding leaves them what they are, so they are counted at once, while they are in the cache. ``inputs`` are private
+    arrays as they are, by placeholder name.
+    """
+    family, grid = planned.family, planned.grid
+    wholes = None if family is None or planned.regression is not None or planned.likelihood.columns else family.whole_values(planned.domain)
+    if wholes is None or len(wholes) * grid.size > MOST_COUNTED:
+        return None
+    columns = []
+    for k, several, edges in zip(grid.inputs, grid.levels, grid.bins, strict=True):
+        placeholder, levels = planned.likelihood.inputs[k], range(planned.likelihood.inputs[k].levels or 1)
+        if not placeholder.index or edges or several != (tuple(levels),):
+            return None
+        columns.append((inputs[placeholder.variable.name], levels))
+    table = _joint([*columns, (values, wholes)])
+    if table is None:
+        return None
+    sums = np.array(_of_tables(planned, [table.reshape(grid.size, len(wholes))]), dtype=object)  # (1, K, cells)
+    return np.moveaxis(sums[0], -1, 0)
+
+
+def _joint(columns: Sequence[tuple[np.ndarray, range]]) -> np.ndarray | None:
+    """How often all combinations of levels occur, int64 in the order of the columns; None where a number is no level."""
+    if any(array.ndim != 1 for array, _ in columns):
+        return None
+    lengths, records = [len(levels) for _, levels in columns], len(columns[-1][0])
+    many, table = prod(lengths), np.zeros(prod(lengths), dtype=np.int64)
+    rows, kind = max(IN_CACHE, many), narrowest(many)
+    bits = Bits(lengths, records, rows) if sum(map(bits_of, lengths)) <= MOST_BITS else None
+    narrow = np.empty(min(rows, records), np.int8)
+    for start in range(0, records, rows):
+        joint: np.ndarray | None = None
+        for k, (array, levels) in enumerate(columns):
+            part = array[start : start + rows]
+            place = narrow[: len(part)]
+            if not _copied(part, levels.start, levels.stop - 1, place):
+                return None
+            if levels.start:
+                place -= np.int8(levels.start)
+            if bits is not None:
+                bits.put(k, start, place)
+            else:
+                joint = place.astype(kind) if joint is None else joint * kind(len(levels)) + place
+        if joint is not None:
+            table += counts(joint, many)
+    return table if bits is None else bits.counts()
 
 
 MOST_COUNTED = 2**12
@@ -119,27 +181,44 @@ MOST_COUNTED = 2**12
 def within(values: np.ndarray, lower: int, upper: int) -> np.ndarray | None:
     """Whole numbers of which none lies outside these bounds, as int8; None where that is not so, or not seen.
 
-    What completing and rounding makes of them is themselves. Seen in their bits: none is negative, and none beyond int8.
+    What completing and rounding makes of them is themselves.
     """
-    if values.dtype.kind not in "iu" or not values.size:
+    if not values.size:
         return None
     narrow = np.empty(values.shape, np.int8)
-    for start in range(0, len(values), IN_CACHE):  # looked at and copied while it is in the cache
-        part, copy = values[start : start + IN_CACHE], narrow[start : start + IN_CACHE]
-        if not 0 <= np.bitwise_or.reduce(part, axis=None) <= np.iinfo(np.int8).max:
-            return None
-        copy[...] = part
-        if not lower <= np.minimum.reduce(copy, axis=None) or not np.maximum.reduce(copy, axis=None) <= upper:
+    for start in range(0, len(values), IN_CACHE):
+        if not _copied(values[start : start + IN_CACHE], lower, upper, narrow[start : start + IN_CACHE]):
             return None
     return narrow
 
 
+def _copied(values: np.ndarray, lower: int, upper: int, narrow: np.ndarray) -> bool:
+    """Whether values were seen to be whole numbers of which none lies outside these bounds, and are now in ``narrow``, which is of int8.
+
+    Seen in their bits: none is negative, and none beyond int8. None is larger than the bits of all of them together, so that where these
+    are no larger than the upper bound, nothing more is looked at. They are few enough to be looked at and copied while in the cache.
+    """
+    if values.dtype.kind not in "iu":
+        return False
+    bits = int(np.bitwise_or.reduce(values, axis=None))
+    if not 0 <= bits <= np.iinfo(np.int8).max:
+        return False
+    narrow[...] = values
+    if lower > 0 and lower > np.minimum.reduce(narrow, axis=None):
+        return False
+    return bits <= upper or bool(np.maximum.reduce(narrow, axis=None) <= upper)
+
+
 def _counted(level: np.ndarray, first: int, levels: int, codes: np.ndarray, cells: int, kept: np.ndarray | None) -> np.ndarray:
     """How many records of every cell have each level from the first: int64 (cells, levels), of those that are kept."""
-    kind = narrowest(cells * levels)
-    place = (level - first if first else level).astype(kind, copy=False)
-    joint = place if cells == 1 else codes.astype(kind, copy=False) * kind(levels) + place
-    return counts(joint if kept is None else joint[kept], cells * levels).reshape(cells, levels)
+    many = cells * levels
+    kind, table = narrowest(many), np.zeros(many, dtype=np.int64)
+    for start in range(0, len(level), rows := max(IN_CACHE, many)):
+        part = slice(start, start + rows)
+        place = (level[part] - first if first else level[part]).astype(kind, copy=False)
+        joint = place if cells == 1 else codes[part].astype(kind, copy=False) * kind(levels) + place
+        table += counts(joint if kept is None else joint[kept[part]], many)
+    return table.reshape(cells, levels)
 
 
 def _kept_totals(statistic: np.ndarray, codes: np.ndarray, cells: int, largest: int, kept: np.ndarray | None) -> np.ndarray:
@@ -220,9 +299,9 @@ def private_codes(planned: PlannedStatistic, private: Mapping[str, np.ndarray], 
             if edges:
                 place = np.searchsorted(np.array(edges[1:-1]), entries[:, e]).astype(kind)
             else:
-                place = entries[:, e].astype(kind) if counted else nearest_level(entries[:, e], levels).astype(kind)
+                place = entries[:, e].astype(kind, copy=False) if counted else nearest_level(entries[:, e], levels).astype(kind)
             codes = place if codes is None else codes * kind(len(levels)) + place
-    return np.zeros(records, dtype=kind) if codes is None else codes
+    return np.broadcast_to(kind(0), records) if codes is None else codes
 
 
 def narrowest(many: int) -> type[np.signedinteger]:

@@ -53,6 +53,15 @@ def test_a_name_unlike_any_gets_the_list_alone() -> None:
         pmdp.inspect(weights(), bounds={"q": (0, 100)})
 
 
+def test_a_model_that_bambi_built_is_asked_for_as_bambi_has_it() -> None:
+    """The mean of the records is a constant of its prior, and nothing in the PyMC model tells: see test_bambi.py."""
+    with pm.Model(coords={"__obs__": range(4)}) as model:
+        pm.Normal("weight", pm.Normal("Intercept", Y.mean(), 2.5 * Y.std()), 10, observed=Y, dims="__obs__")
+    for called in (pmdp.inspect, lambda given, **words: pmdp.release(given, epsilon=1.0, **words)):
+        with pytest.raises(pmdp.Refusal, match="model=bambi_model"):
+            called(model, bounds=BOUNDS)  # type: ignore[operator]
+
+
 def test_no_clause_of_the_table_is_empty() -> None:
     """A cause from a private table has no reason of its own while bounds of what follows are missing."""
     place = np.array([0, 1, 2, 1])

@@ -44,7 +44,7 @@ def test_products_at_the_ends_of_what_doubles_hold(sign, cells):
     assert (found[0, 1:] == 0).all()
 
 
-@pytest.mark.parametrize("cells", [1, sums.FEW, sums.FEW + 1, 100])
+@pytest.mark.parametrize("cells", [1, 2, 2**sums.MOST_BITS - 3, 2**sums.MOST_BITS, 2**sums.MOST_BITS + 1, 100])
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.int64])
 @pytest.mark.parametrize("piece", [7, 1000, 10**6])
 def test_counts_are_those_of_bincount(monkeypatch, cells, kind, piece):
