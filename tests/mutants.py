@@ -585,7 +585,7 @@ MUTANTS = (
     ),
     Mutant(
         "receipt good for any cost", "privacy/receipts.py",
-        "        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:\n", "        if False:\n",
+        "    if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:\n", "    if False:\n",
         "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
