@@ -2419,6 +2419,21 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
+        "text is no number where levels are text", "queries/sql.py", 'return spelled_in(text) if column.points else "NULL", text', 'return "NULL", text',
+        "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[codes-pandas]",
+    ),
+    Mutant(
+        "numbers in sixteens are words beside a word", "releases/duck.py", "WHEN regexp_full_match({shown}, {as_text(OF_BITS)}) THEN",
+        "WHEN false THEN", "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[sixteens-Arrow]",
+    ),
+    Mutant(
+        "levels that may be dates", "queries/table.py", "        check_levels_of_text(schema)\n", "",
+        "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_levels_that_a_record_could_turn_into_others_are_refused[levels0]",
+    ),
+    Mutant(
         "values beyond the bins in the first of them", "queries/sql.py", "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END",
         "{halved(0, len(starts) - 1)} ELSE 0 END", "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
