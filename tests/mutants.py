@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "truth values of texts are missing", "families/values.py",
-        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        'TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
