@@ -2424,8 +2424,7 @@ MUTANTS = (
         "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[codes-pandas]",
     ),
     Mutant(
-        "numbers in sixteens are words beside a word", "releases/duck.py", "WHEN regexp_full_match({shown}, {as_text(OF_BITS)}) THEN",
-        "WHEN false THEN", "one word in a file of text moves no other record",
+        "numbers in sixteens are words beside a word", "releases/duck.py", "[READ, OF_BITS, *TRUTHS]", "[READ, *TRUTHS]", "one word in a file of text moves no other record",
         "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[sixteens-Arrow]",
     ),
     Mutant(

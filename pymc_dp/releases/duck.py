@@ -51,16 +51,23 @@ def spelled_in(text: str) -> str:
 
     A cast of bytes to text writes what is no plain character by its code, and so a tab, which is a blank here.
     """
-    shown = rf"lower(trim(replace(CAST({text} AS VARCHAR), '\x09', ' ')))"
+    written, several = f"CAST({text} AS VARCHAR)", "|".join([READ, OF_BITS, *TRUTHS])
+    shown = rf"lower(trim(replace({written}, '\x09', ' ')))"
     said = [(truth, ", ".join(as_text(word) for word in TRUTHS if TRUTHS[word] == truth)) for truth in (0.0, 1.0)]
-    words = [f"WHEN {shown} IN ({several}) THEN {truth}" for truth, several in said]
+    words = " ".join(f"WHEN {shown} IN ({those}) THEN {truth}" for truth, those in said)
+    bits = f"WHEN starts_with({shown}, '0x') OR starts_with({shown}, '0b') THEN CAST(TRY_CAST({shown} AS BIGINT) AS DOUBLE)"
+    any_of_them = f"regexp_full_match({written}, {as_text(rf'{BLANKS}({several}){BLANKS}')}, 'i')"
     return (
-        f"CASE WHEN octet_length({text}) <= {LONGEST_SPELLED} THEN CASE {' '.join(words)}"
-        f" WHEN regexp_full_match({shown}, {as_text(READ)}) THEN coalesce(TRY_CAST({shown} AS DOUBLE), {_TOO_SMALL.format(shown)})"
-        f" WHEN regexp_full_match({shown}, {as_text(OF_BITS)}) THEN CAST(TRY_CAST({shown} AS BIGINT) AS DOUBLE) END END"
+        f"CASE WHEN octet_length({text}) > {LONGEST_SPELLED} THEN NULL"
+        f" WHEN regexp_full_match({written}, {as_text(MOSTLY)}) THEN TRY_CAST({written} AS DOUBLE)"
+        f" WHEN {any_of_them} THEN CASE {words} {bits} ELSE coalesce(TRY_CAST({shown} AS DOUBLE), {_TOO_SMALL.format(shown)}) END END"
     )
 
 
+MOSTLY = r"-?[0-9]+(\.[0-9]*)?"
+"""As most numbers are spelled, which are looked for first: that takes a fifth of the time."""
+BLANKS = r"( |\\x09)*"
+"""Around what is read, as a database writes bytes."""
 _TOO_SMALL = "CASE WHEN contains({}, 'e-') THEN 0.0 END"
 """What no double is because it is too small; what is too large is NULL, or infinite, which is no level either."""
 
