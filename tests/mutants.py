@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "truth values of texts are missing", "families/values.py",
-        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        'TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
@@ -2444,6 +2444,20 @@ MUTANTS = (
         "RecordPath(parent.value, data.axis)", "missing values do not show", "test_parents.py::test_missing_values_of_a_parent_do_not_show",
     ),
     # ---------- questions about tables
+    Mutant(
+        "text is no number where levels are text", "queries/sql.py", 'return spelled_in(text) if column.points else "NULL", text', 'return "NULL", text',
+        "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[codes-pandas]",
+    ),
+    Mutant(
+        "numbers in sixteens are words beside a word", "releases/duck.py", "[READ, OF_BITS, *TRUTHS]", "[READ, *TRUTHS]", "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[sixteens-Arrow]",
+    ),
+    Mutant(
+        "levels that may be dates", "queries/table.py", "        check_levels_of_text(schema)\n", "",
+        "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_levels_that_a_record_could_turn_into_others_are_refused[levels0]",
+    ),
     Mutant(
         "values beyond the bins in the first of them", "queries/sql.py", "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END",
         "{halved(0, len(starts) - 1)} ELSE 0 END", "a value in no level counts in a cell of its own",
