@@ -65,6 +65,7 @@ def test_every_row_is_read_as_it_stands(tmp_path):
     tree = pmdp.sample_table(table, draws=30, tune=10, keep=[("tract",)], random_seed=1)
     assert tree.posterior["count_tract"].min() >= 29
     assert "a test" in tree.privacy["source"].values
+    assert all(node.attrs["promise"].startswith("the publisher's") for node in (tree, tree.posterior, tree.privacy))
 
 
 def test_empty_cells_are_named_by_geocode():
