@@ -98,6 +98,7 @@ autodoc_typehints = "none"  # types are in the docstrings, in words
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # names that share a line of a docstring share one of the page
 napoleon_use_ivar = True
 templates_path = ["_templates"]
 suppress_warnings = ["myst.strikethrough"]

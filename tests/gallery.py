@@ -613,7 +613,7 @@ def random_slopes_by_matrix(r):
     return {"bounds": {"y": REALS, "X": (-1, 1)}, "public": ["group"]}
 
 
-@entry("linear", coords=lambda n: {"g__factor_dim": COUNTY, "__obs__": np.arange(n)})
+@entry("linear", coords=lambda n: {"g__factor_dim": COUNTY, "row": np.arange(n)})
 def as_bambi_builds_it(r):
     """A common design centred beforehand, coefficients joined from scalars, and expanded group effects."""
     intercept = pm.Normal("Intercept", 0, 5)
@@ -621,8 +621,8 @@ def as_bambi_builds_it(r):
     offset = pm.Normal("1|g_offset", 0, 1, dims="g__factor_dim") * pm.HalfNormal("1|g_sigma", 1)
     effect = pm.Deterministic("1|g", offset, dims="g__factor_dim")
     mu = intercept + pt.dot(np.column_stack([r.z, r.w]), common) + effect[r.g]
-    mu = pm.Deterministic("mu", mu, dims="__obs__")
-    pm.Normal("y", mu, pm.HalfStudentT("sigma", 4, 1), observed=r.x, dims="__obs__")
+    mu = pm.Deterministic("mu", mu, dims="row")
+    pm.Normal("y", mu, pm.HalfStudentT("sigma", 4, 1), observed=r.x, dims="row")
     return {"bounds": {"y": REALS, "y:0": (-1, 1)}}
 
 

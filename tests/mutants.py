@@ -103,7 +103,7 @@ MUTANTS = (
     ),
     Mutant(
         "truth values of texts are missing", "families/values.py",
-        '_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "_TRUTHS: dict[str, float] = {}",
+        'TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
         "test_data.py::test_one_record_that_is_no_number_changes_no_other_of_a_file_of_text[pandas]",
     ),
@@ -585,7 +585,7 @@ MUTANTS = (
     ),
     Mutant(
         "receipt good for any cost", "privacy/receipts.py",
-        "        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:\n", "        if False:\n",
+        "    if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:\n", "    if False:\n",
         "draws cost no more than was charged", "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
@@ -640,8 +640,21 @@ MUTANTS = (
         "what is written is what was asked for", "test_ledger.py::test_what_has_been_redeemed_stays_so",
     ),
     Mutant(
-        "a lock that others share", "privacy/journal.py", "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB", "one process at a time",
+        "a lock that others share", "privacy/journal.py", "fcntl.LOCK_EX if writable else fcntl.LOCK_SH", "fcntl.LOCK_SH", "one process at a time",
         "test_ledger.py::test_closing_the_file_elsewhere_does_not_open_the_door",
+    ),
+    Mutant(
+        "a reader of a ledger that charges it", "privacy/journal.py", "?mode={'rw' if note.writable else 'ro'}", "?mode=rw",
+        "who holds no lock for writing charges nothing", "test_ledger.py::test_what_cannot_be_written_is_no_release",
+    ),
+    Mutant(
+        "a reader of a ledger that takes no lock", "privacy/journal.py", "fcntl.LOCK_EX if writable else fcntl.LOCK_SH)",
+        "fcntl.LOCK_EX if writable else fcntl.LOCK_UN)",
+        "nobody reads while somebody writes", "test_ledger.py::test_who_may_only_read_a_ledger_can_look",
+    ),
+    Mutant(
+        "a model of bambi taken as it is", "models/bambi_models.py", "if ROWS in model.coords and not hasattr(model, MARK):", "if False:",
+        "no prior holds a mean of the records", "test_mistakes.py::test_a_model_that_bambi_built_is_asked_for_as_bambi_has_it",
     ),
     Mutant(
         "a lock that is always granted", "privacy/journal.py", "    except BlockingIOError:\n        return False",
@@ -1550,11 +1563,24 @@ MUTANTS = (
     Mutant(
         "an anchor of exact scores", "releases/rounds.py", "len(regression.names), regression.matrix(statistic.values,",
         "len(regression.names), regression.matrix(read(cells) * statistic.lattice,", "rounds see what was released, and nothing else",
-        "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
+        "test_scores.py::test_the_next_anchor_rests_on_what_was_released_alone[there]",
+    ),
+    Mutant(
+        "rights that were exchanged are kept", "privacy/receipts.py", "self._left = self._left - wanted", "self._left = self._left + Counter()",
+        "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
+    ),
+    Mutant(
+        "exchanged for a dearer draw", "privacy/receipts.py", "_check([*kept, instead], self._cost)", "_check(kept, self._cost)",
+        "no path costs more than was charged", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
+    ),
+    Mutant(
+        "one round more that knows the anchor of the next", "releases/rounds.py", 'cells.instead(noise, rounds[1], rounds[1:])',
+        'cells.instead(noise, draw, rounds[1:])', "a round costs what a record can move in it",
+        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-there]",
     ),
     Mutant(
         "three rounds at the price of one", "releases/cells.py", "noise.share(cost, share) if several else cost", "cost", "rounds cost together what is paid",
-        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
+        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice]",
     ),
     Mutant(
         "a record alone, added up in another order", "releases/statistics.py", "if records == 1:", "if records == -1:",
@@ -1568,7 +1594,7 @@ MUTANTS = (
     ),
     Mutant(
         "every round without slopes", "families/scores.py", "*[self] * (len(ROUNDS) - 1)", "*[replace(self, without_slopes=True)] * (len(ROUNDS) - 1)",
-        "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace]",
+        "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice]",
     ),
     Mutant(
         "information without a price", "families/scores.py", "pairs = F * (F + 1) // 2", "pairs = 0",
@@ -2419,6 +2445,20 @@ MUTANTS = (
     ),
     # ---------- questions about tables
     Mutant(
+        "text is no number where levels are text", "queries/sql.py", 'return spelled_in(text) if column.points else "NULL", text', 'return "NULL", text',
+        "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[codes-pandas]",
+    ),
+    Mutant(
+        "numbers in sixteens are words beside a word", "releases/duck.py", "[READ, OF_BITS, *TRUTHS]", "[READ, *TRUTHS]", "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_one_record_of_a_file_of_text_moves_no_other[sixteens-Arrow]",
+    ),
+    Mutant(
+        "levels that may be dates", "queries/table.py", "        check_levels_of_text(schema)\n", "",
+        "one word in a file of text moves no other record",
+        "test_levels_of_text.py::test_levels_that_a_record_could_turn_into_others_are_refused[levels0]",
+    ),
+    Mutant(
         "values beyond the bins in the first of them", "queries/sql.py", "{halved(0, len(starts) - 1)} ELSE {column.size - 1} END",
         "{halved(0, len(starts) - 1)} ELSE 0 END", "a value in no level counts in a cell of its own",
         "test_tables.py::test_answers_are_plain_counts_whatever_holds_the_records[double]",
@@ -3081,7 +3121,7 @@ MUTANTS = (
     ),
     Mutant(
         "a later round of scores at the first anchor", "releases/rounds.py",
-        "cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))", "next_anchor(regression.scores, *scores)",
+        "            cells = cells.at(there.reshape(anchor.shape))\n", "",
         "scores are taken where the round before puts the coefficients",
         "test_rounds_data.py::test_noise_is_added_to_what_every_round_reads",
     ),

@@ -8,7 +8,8 @@ At coefficients a that are public, the anchor, a record with scaled features D =
 Summed over records, the score is normal about information times (coefficients - anchor), to first order, with the information as its
 covariance: second moments of a normal response with sigma 1, whatever the features' distribution (docs/theory.md). The nearer the
 anchor, the better that is. So three rounds are released, each at the anchor that the one before tells; the last has most of epsilon,
-and it alone is what a posterior is drawn from (``anchors``).
+and it alone is what a posterior is drawn from (``anchors``). With a logit link one round takes the place of the last two where noise
+would hide what they tell (``anchors.best_way``).
 """
 
 from collections.abc import Iterator

@@ -26,9 +26,6 @@ LONGEST_NAME = 200
 LONGEST_SPELLED = 100
 """Characters of text that spells a number."""
 
-SPELLED = r" *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})? *"
-"""Text that spells a number: plain decimals, with an exponent or without. No such number is too large or too small for a double."""
-
 LONGEST_VALUE = 4 * max(LONGEST_NAME, LONGEST_SPELLED)
 """Bytes of text that may be a level or spell a number. Longer text is neither, so nobody reads it."""
 
@@ -70,16 +67,13 @@ def plain(value: object) -> bool | int | float | str | None:
         return None
 
 
-def spelled(text: str) -> float | None:
-    """The number that a text spells, or None."""
-    return float(text) if len(text) <= LONGEST_SPELLED and re.fullmatch(SPELLED, text) else None
-
-
-_TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}
-_READ = re.compile(r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
-"""Numbers as pandas, polars, Arrow and DuckDB read them from text; no other script's digits or letters, which ``float`` may refuse."""
-_OF_BITS = re.compile(r"0(x[0-9a-f]+|b[01]+)", re.ASCII | re.IGNORECASE)
-"""Whole numbers as Arrow and DuckDB read them from text."""
+TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}
+"""Words that are truth values, and 0 or 1, to those who read files of text."""
+READ = r"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?)"
+"""Numbers as pandas, polars, Arrow and DuckDB read them from text, in small letters; no digits of another script."""
+OF_BITS = r"0(x[0-9a-f]+|b[01]+)"
+"""Whole numbers as Arrow and DuckDB read them from text, in small letters."""
+_READ, _OF_BITS = (re.compile(pattern, re.ASCII | re.IGNORECASE) for pattern in (READ, OF_BITS))
 
 
 def number_in(text: str) -> float | None:
@@ -89,7 +83,7 @@ def number_in(text: str) -> float | None:
     text = text.strip(" \t")
     if _READ.fullmatch(text):
         return float(text)
-    return _TRUTHS.get(text.lower()) if (number := number_of_bits(text)) is None else float(number)
+    return TRUTHS.get(text.lower()) if (number := number_of_bits(text)) is None else float(number)
 
 
 def number_of_bits(text: str) -> int | None:

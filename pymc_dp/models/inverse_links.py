@@ -9,6 +9,9 @@ from pytensor.graph.basic import Variable, equal_computations
 from pymc_dp.models.observed import plain_number
 from pymc_dp.models.structure import above, is_unknown, scalar_name
 
+NEXT = 1e-15
+"""What is so near to 0 or 1 stands for it."""
+
 
 def argument_of(mean: Variable, operation: str, private: Collection[Variable]) -> Variable | None:
     """What an inverse link, "Sigmoid" or "Exp", is taken of; None where the mean is no such inverse.
@@ -20,7 +23,22 @@ def argument_of(mean: Variable, operation: str, private: Collection[Variable]) -
         return mean.owner.inputs[0]
     if not set(above([mean])) & set(private):
         return None
-    return _argument_of_logistic(mean) if operation == "Sigmoid" else _argument_of_exponential(mean)
+    if operation == "Exp":
+        return _argument_of_exponential(mean)
+    inside = _off_the_ends(mean)
+    return inside.owner.inputs[0] if _name(inside) == operation else _argument_of_logistic(inside)
+
+
+def _off_the_ends(mean: Variable) -> Variable:
+    """A probability without what keeps it off 0 and 1, ``switch(eq(p, 0), 2e-16, p)``, as bambi writes; it differs for logits beyond 36."""
+    while _name(mean) == "Switch" and _name(mean.owner.inputs[0]) == "EQ":
+        condition, instead, otherwise = mean.owner.inputs
+        compared, end = condition.owner.inputs
+        at, moved = plain_number(end), plain_number(instead)
+        if compared is not otherwise or at not in (0, 1) or moved is None or abs(moved - at) > NEXT:
+            break
+        mean = otherwise
+    return mean
 
 
 def _argument_of_logistic(mean: Variable) -> Variable | None:

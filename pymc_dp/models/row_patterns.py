@@ -146,6 +146,7 @@ def _without_own(by_name: Mapping[str, Likelihood], name: str, own: Mapping[str,
             f"{' and '.join(mine)} {'are' if len(mine) > 1 else 'is'} above {' and '.join(theirs)}, and one unknown is summed out of one"
             " observed variable. Put columns that share it beside each other"
         )
+    _entry(likelihood, by_name[mine[0]])  # a Beta has a transform that nobody wrote
     if own[mine[0]] is not None:
         raise Unreduced(
             f"the transform of {mine[0]} says more of it than its prior does, such as an order or an end. Leave the transform out"

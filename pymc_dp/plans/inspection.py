@@ -372,9 +372,10 @@ def _said_of(regression: Regression) -> str:
 
 def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
-    rounds = " then ".join(f"{float(share):.0%}" for share in ROUNDS)
+    rounds = ", ".join(f"{float(share):.0%}" for share in ROUNDS)
+    shorter = f", or of {float(ROUNDS[0]):.0%} and {float(1 - ROUNDS[0]):.0%} where noise is strong" if regression.link == "logit" else ""
     return (
-        f"scores and their information, in {len(ROUNDS)} rounds with {rounds} of epsilon; the likelihood is approximated by that of normal"
+        f"scores and their information, in rounds of {rounds} of epsilon{shorter}; the likelihood is approximated by that of normal"
         " features near the coefficients of the last round, made wider by the error that this may have; where noise hides the information"
         " slopes rest on priors"
         + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pymc as pm
 
+from pymc_dp.models.bambi_models import built, check_built, from_bambi
 from pymc_dp.models.reader import most_records, read_spec
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.plans.bins import binned_in
@@ -91,13 +92,14 @@ ALREADY_PRIVATE = "This model is already private: its records are noisy numbers.
 def in_context(model: object) -> pm.Model:
     """The model meant: the one given, or the one whose ``with`` block this is."""
     try:
-        meant = pm.modelcontext(model)
+        meant = built(model) if from_bambi(model) else pm.modelcontext(model)
     except TypeError:
         meant = None
     if not isinstance(meant, pm.Model):
         if type(model).__name__ in NO_MODELS:
             raise Refusal(f"What is given as the model {NO_MODELS[type(model).__name__]}.")
         raise Refusal("There is no model here. Write model=..., or call inside the model's with block.")
+    check_built(meant)
     return meant
 
 

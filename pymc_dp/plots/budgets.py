@@ -166,7 +166,11 @@ def plot_spending(ledger: Ledger) -> "Axes":
         mine = (part_charges["part"] == part).to_numpy()
         ax.plot(when[part_charges.index][mine], sums[mine], marker, color=ink(colour), markersize=5)
         if len(part_charges) <= MOST_NAMED:
+            at_last: dict[str, pd.Timestamp] = {}  # of a name where it stands already: charges of one minute share it
             for at, total, what in zip(when[part_charges.index][mine], sums[mine], part_charges["what"][mine]):
+                if what in at_last and at - at_last[what] < 0.05 * (last - when.iloc[0]):
+                    continue
+                at_last[what] = at
                 ax.annotate(shorten(what, 28), (at, total), (4, -11), textcoords="offset points", fontsize=8)
     grants = entries[entries["kind"].isin(["open", "grant"])]
     limits = grants[column] if pure else [float(granted.rho or 0)] * len(grants)

@@ -17,6 +17,7 @@ import pytensor.tensor as pt
 from pymc_dp.families.family import complete
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.network import network_of
+from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.posterior.draws import task_of
@@ -232,6 +233,12 @@ def advise(
     >>> advice.release_error(200) < advice.draw_error(200)
     True
     """
+    if isinstance(unit, Person):
+        raise Refusal(
+            f"advise compares errors for single rows. Write unit='row' and epsilon / {unit.at_most}, since {unit.at_most} rows of one"
+            f" {unit.name} move the likelihood {unit.at_most} times as far as one row does; pymc_dp.plan takes this unit, and says what a"
+            " release is worth."
+        )
     protection = protection_of(bounds=bounds, public=public, unit=unit, neighbours=neighbours, missing=missing)
     task = task_of(model, epsilon, delta, PosteriorSample(draws, smallest, method, truncate=truncate), protection)
     refusals: dict[str, str] = {}

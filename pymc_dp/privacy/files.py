@@ -103,6 +103,8 @@ def refusing(name: str) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             raise Refusal("The name of the ledger is too long, with what stands beside it. Choose a shorter one.") from None
+        if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+            raise Refusal(f"{name} cannot be written or read: it is gone, or its folder does not exist. Make the folder first.") from None
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         raise Refusal(f"{name} {REASONS['SQLITE_FULL' if full else 'SQLITE_READONLY']}") from None
     except (KeyError, UnicodeError, json.JSONDecodeError):

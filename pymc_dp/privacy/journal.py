@@ -5,6 +5,7 @@ and that a file which was changed, cut, copied or put back is not taken for the 
 """
 
 import ctypes
+import errno
 import hashlib
 import json
 import os
@@ -290,7 +291,7 @@ class Journal:
         """The file under its lock, for as long as this block. ``first`` is the hash of its first entry, where that is known."""
         with refusing(self.path.name), _locked(self.path) as note:
             check_file(self.path)
-            with _working, _connected(f"{self.path.as_uri()}?mode=rw", uri=True) as connection:
+            with _working, _connected(f"{self.path.as_uri()}?mode={'rw' if note.writable else 'ro'}", uri=True) as connection:
                 opened = Opened(connection, self.path, note, self.follows)
                 opened.check(anchor, first)
                 yield opened
@@ -302,6 +303,7 @@ class _Note:
 
     descriptor: int
     name: str
+    writable: bool
 
     def read(self) -> tuple[str, str]:
         """The head and the place; nothing where the file is new or a crash has spoilt it."""
@@ -324,7 +326,7 @@ class _Note:
 
 @contextmanager
 def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
-    """One process, and one thread, at a time.
+    """One process, and one thread, at a time; or several that may only read.
 
     The lock is on a file of its own: SQLite's own locks vanish when any descriptor of the journal is closed in the process.
     """
@@ -338,17 +340,18 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
         raise Refusal(f"{path.name} is in use by the call that this one was made from. Call again when that call has returned.")
     lock, deadline = f"{path}.lock", time.monotonic() + PATIENCE
     while True:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        descriptor, writable = _opened(lock, create)
         _descriptors.add(descriptor)
         try:
-            while not _try_lock(descriptor):
+            while not _try_lock(descriptor, fcntl.LOCK_EX if writable else fcntl.LOCK_SH):
                 if time.monotonic() > deadline:
                     raise Refusal(f"{path.name} has been locked for {PATIENCE:g} seconds. Try again when the other processes are done.")
                 time.sleep(0.002 + 0.008 * os.urandom(1)[0] / 255)
             if os.path.lexists(lock) and os.path.samestat(os.stat(lock), os.fstat(descriptor)):
-                note = _Note(descriptor, path.name)
+                note = _Note(descriptor, path.name, writable)
                 note.read()  # refuses what is not ours
-                _share_with_the_same(descriptor, path)
+                if writable:
+                    _share_with_the_same(descriptor, path)
                 _holders[path] = get_ident()
                 yield note
                 return
@@ -361,9 +364,20 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
                 os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _opened(lock: str, create: bool) -> tuple[int, bool]:
+    """A descriptor of the lock file, and whether it may be written; who may only read it, such as an auditor, can look and not charge."""
+    flags = os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.open(lock, os.O_RDWR | os.O_CREAT | flags, 0o666), True
+    except OSError as error:
+        if create or error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS} or not os.path.lexists(lock):
+            raise
+        return os.open(lock, os.O_RDONLY | flags), False
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -26,7 +26,11 @@ from pymc_dp.privacy.receipts import Draw, Receipt
 if TYPE_CHECKING:
     import pandas as pd
 
-INSTEAD = dict.fromkeys(("epsilon", "delta", "spent", "left", "balance"), "Write ledger.granted, ledger.remaining() or ledger.entries().")
+INSTEAD = {
+    **dict.fromkeys(("epsilon", "delta", "spent", "left", "balance"), "Write ledger.granted, ledger.remaining() or ledger.entries()."),
+    **dict.fromkeys(("to_dataframe", "to_frame", "history"), "Write ledger.entries()."),
+    **dict.fromkeys(("close", "save", "commit", "__enter__"), "Nothing is open between two calls, and each is on disk when it returns."),
+}
 
 
 class Ledger:

@@ -5,6 +5,9 @@ for *all* parameters theta the prior allows (DNMR14 and ZRD16, Assumption 1). Th
 likelihoods, of Bayesian networks and of independent records, and turn a constant into privacy, divergence, and what it takes to tell
 two data sets apart. Nothing here reads a record.
 
+``PosteriorSample`` finds in the model what its own draws cost. These functions are for draws that another program makes, for which a
+constant has to be known, and for checking what the papers say. Nobody checks that a constant belongs to your likelihood.
+
 Constants are rounded up, by more than the arithmetic behind them can be off. They are of likelihoods as they are written here, with
 values and parameters within the limits that are given: values beyond must be moved there before, parameters must be kept there by
 a *truncated* prior (``pymc_dp.models.bounded_priors``).

@@ -14,6 +14,7 @@ from typing import NoReturn
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.journal import process
 
+UNPAID = "This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again."
 UNACCOUNTED = "unaccounted"
 """Stands in place of the head of a ledger where there is none."""
 
@@ -89,6 +90,13 @@ def adds_up_to(draws: Sequence[Draw]) -> tuple[Fraction | None, Fraction]:
     return None if any(draw.pure is None for draw in draws) else pure, rho
 
 
+def _check(draws: Sequence[Draw], cost: Cost) -> None:
+    """Refuse draws that cost more together than is charged for them."""
+    pure, rho = adds_up_to(draws)
+    if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:
+        raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
+
+
 class Receipt:
     """The right to draw noise that has been paid for: once, in this process, and nothing else.
 
@@ -105,10 +113,8 @@ class Receipt:
 
     def __init__(self, draws: Sequence[Draw], cost: Cost, head: str = UNACCOUNTED) -> None:
         draws = list(draws)
-        pure, rho = adds_up_to(draws)
-        if (cost.delta == 0 and (pure is None or pure > cost.epsilon)) or rho > cost.concentrated:
-            raise Refusal("These draws cost more than is charged for them. Plan them with Mechanism.calibrate.")
-        self.head = head
+        _check(draws, cost)
+        self.head, self._draws, self._cost = head, draws, cost
         self._left = Counter((draw.mechanism, draw.scale, draw.size) for draw in draws)
         self._process, self._lock = process(), Lock()
 
@@ -119,7 +125,27 @@ class Receipt:
             if self._process is process() and self._left[wanted] > 0:
                 self._left[wanted] -= 1
                 return
-        raise Refusal("This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again.")
+        raise Refusal(UNPAID)
+
+    def exchange(self, given_up: Sequence[Draw], instead: Draw) -> None:
+        """Give up the right to some draws for the right to another, of the same variable, that costs no more than they do together.
+
+        Which draws are given up may depend on noisy numbers that were drawn before: costs add up to what was paid whatever is chosen
+        (Rogers et al. 2016, Whitehouse et al. 2023).
+        """
+        kept = list(self._draws)
+        with self._lock:
+            for draw in given_up:
+                if draw not in kept:
+                    raise Refusal(UNPAID)
+                kept.remove(draw)
+            wanted = Counter((draw.mechanism, draw.scale, draw.size) for draw in given_up)
+            if self._process is not process() or wanted - self._left:
+                raise Refusal(UNPAID)
+            _check([*kept, instead], self._cost)
+            self._draws = [*kept, instead]
+            self._left = self._left - wanted
+            self._left[instead.mechanism, instead.scale, instead.size] += 1
 
     def __reduce__(self) -> NoReturn:
         """Two receipts would be two draws for one payment."""

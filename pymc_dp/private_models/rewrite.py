@@ -14,6 +14,7 @@ from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable, clone_get_equiv
 
+from pymc_dp.models.bambi_models import from_bambi
 from pymc_dp.models.binned import in_bins
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.row_patterns import PATTERNS
@@ -128,7 +129,7 @@ def private_model(tree: "xr.DataTree", model: pm.Model | None = None, *, noise_a
 
     if isinstance(tree, pm.Model) and isinstance(model, xr.DataTree):
         raise Refusal("The tree comes first. Write private_model(idata, model).")
-    if not isinstance(tree, xr.DataTree) or not isinstance(model, pm.Model | None):
+    if not isinstance(tree, xr.DataTree) or not (isinstance(model, pm.Model | None) or from_bambi(model)):
         raise Refusal("private_model needs the DataTree that pymc_dp.sample returned, and your model. Write private_model(idata, model).")
     released = Release.from_datatree(tree)
     model = in_context(model)

@@ -142,6 +142,8 @@ def _query(
             if not variance > 0:
                 raise Refusal(f'The query {query!r} of {codes[row]} has variance {variance:g} and no sign. Exact sums have the sign "=".')
             scales[place] = np.sqrt(variance)
+    there = np.isfinite(values)
+    scales[~there] = scales[there].min(initial=scales.max())  # not read, but printed
     noise = Exact() if sign else DiscreteGaussian(scales)
     return TableQuery(values, Codebook(noise, source, "the publisher's"), (level, *dims), sign or "=")
 

@@ -5,6 +5,7 @@ was published of the record. Nothing is approximated but for what windows leave 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 import pymc as pm
@@ -274,10 +275,29 @@ def _summed(
             log_probability(outcome.random, _known(outcome), randoms) if outcome.events.as_it_was else log_rows(outcome, truth_of(outcome))
         )
         graphs.append(row + pt.zeros(outcome.events.low.shape))
-    alike = is_alike(graphs, list(seeds))
     prior = _joint_share(data, [sizes[covariates.index(name)] for name in data], [values[covariates.index(name)] for name in data])
 
-    def at(chosen: slice) -> Variable:
+    try:
+        return _over_patterns(graphs, seeds, logs, prior, shape)
+    except Mixed as mixed:
+        whose = " and ".join(covariates)
+        raise Refusal(
+            f"{' and '.join(outcomes or covariates)} cannot be read record by record along {whose}: {mixed}. Let every row rest on the"
+            f" value of {whose} of the same record only, in arithmetic, as an index of a table, or as a column of a matrix."
+        ) from None
+
+
+def _over_patterns(
+    graphs: Sequence[Variable], seeds: Mapping[Variable, np.ndarray], logs: np.ndarray, prior: Variable | None, shape: tuple[int, ...]
+) -> Variable:
+    """The logarithm (N,) of a sum over patterns of what graphs add up to there.
+
+    Parameters of a pattern that is impossible do not matter; where those of a possible one are wrong, all is impossible.
+    """
+    alike = is_alike(graphs, list(seeds))
+
+    def at(chosen: slice) -> tuple[Variable, Variable | None]:
+        """What graphs add up to (P, N), and where parameters are wrong."""
         replaced = {
             seed: pt.constant((numbers if alike else np.broadcast_to(numbers, (len(numbers), *shape)))[chosen].astype(seed.type.dtype))
             for seed, numbers in seeds.items()
@@ -285,21 +305,23 @@ def _summed(
         patterns = Patterns(replaced)
         total: Variable = pt.constant(logs[chosen])
         for graph in graphs:
+            before = len(patterns.conditions)
             rows = patterns.rows(graph)
-            total = total + (rows.sum(axis=tuple(range(2, rows.type.ndim))) if rows.type.ndim > 2 else rows)
-        return total if prior is None else total + prior[chosen]
+            rows = rows.sum(axis=tuple(range(2, rows.type.ndim))) if rows.type.ndim > 2 else rows
+            checked = patterns.conditions[before:]
+            total = total + (pt.switch(reduce(pt.and_, checked), rows, 0.0) if checked else rows)
+        wrong = pt.invert(reduce(pt.and_, patterns.conditions)) & (total > -np.inf) if patterns.conditions else None
+        return total if prior is None else total + prior[chosen], wrong
 
-    try:
-        if logs.shape[0] <= FEW:
-            parts = [at(slice(p, p + 1))[0] for p in range(logs.shape[0])]
-            return pt.logaddexp(*parts) if len(parts) > 1 else parts[0]
-        return pt.logsumexp(at(slice(None)), axis=0)
-    except Mixed as mixed:
-        whose = " and ".join(covariates)
-        raise Refusal(
-            f"{' and '.join(outcomes or covariates)} cannot be read record by record along {whose}: {mixed}. Let every row rest on the"
-            f" value of {whose} of the same record only, in arithmetic, as an index of a table, or as a column of a matrix."
-        ) from None
+    if len(logs) > FEW:
+        total, wrong = at(slice(None))
+        whole, wrongs = pt.logsumexp(total, axis=0), [] if wrong is None else [wrong.any(axis=0)]
+    else:
+        found = [at(slice(p, p + 1)) for p in range(len(logs))]
+        parts = [total[0] for total, _ in found]
+        whole = pt.logaddexp(*parts) if len(parts) > 1 else parts[0]
+        wrongs = [wrong[0] for _, wrong in found if wrong is not None]
+    return pt.switch(reduce(pt.or_, wrongs), -np.inf, whole) if wrongs else whole
 
 
 def _known(outcome: Read) -> Variable:

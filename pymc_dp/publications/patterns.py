@@ -48,9 +48,15 @@ class Patterns:
     ----------
     seeds : mapping of Variable to Variable
         Of every variable (N,) its values (P, N), or (P, 1) where they are the same for all records.
+
+    Attributes
+    ----------
+    conditions : list of Variable
+        What parameters in the graphs so far were checked for, at every pattern and record: each can be broadcast to (P, N).
     """
 
     def __init__(self, seeds: Mapping[Variable, Variable]) -> None:
+        self.conditions: list[Variable] = []
         self._done: dict[Variable, tuple[Variable, int] | None] = {seed: (new, 0) for seed, new in seeds.items()}
         self._rules: dict[Any, Callable[[Apply, Variable], tuple[Variable, int]]] = {
             (Elemwise, LogAddExp, XLogY, XLog1PY): self._entry_by_entry,
@@ -136,24 +142,33 @@ class Patterns:
         return result, axis - sum(place < axis for place in places) if isinstance(node.op, CAReduce | LogSumExp) else axis
 
     def _check(self, node: Apply, variable: Variable) -> tuple[Variable, int]:
-        """A check of parameters: it holds at all patterns of all records, or the whole is impossible."""
+        """A check of parameters. What rests on a pattern goes to ``conditions``: it needs to hold where the pattern is possible."""
         value, *conditions = node.inputs
         known = self._visit(value)
         if known is None:
             raise Mixed("a check of something else rests on it")
-        return node.op(known[0], *(self._condition(condition) for condition in conditions)), known[1]
+        others = [condition for condition in conditions if not self._rests(condition)]
+        for condition in conditions:
+            if self._rests(condition):
+                self._add(condition)
+        return node.op(known[0], *others) if others else known[0], known[1]
 
-    def _condition(self, condition: Variable) -> Variable:
-        if not self._rests(condition):
-            return condition
+    def _add(self, condition: Variable) -> None:
+        """Add one condition on parameters, or all parts of one."""
         operation, inputs = condition.owner.op, condition.owner.inputs
         if isinstance(operation, ScalarFromTensor):
-            return pt.scalar_from_tensor(self._condition(inputs[0]))
-        if isinstance(operation, All) and isinstance(inputs[0].owner.op if inputs[0].owner else None, MakeVector):
-            return pt.all(pt.stack([self._condition(part) for part in inputs[0].owner.inputs]))
-        if isinstance(operation, All):
-            return pt.all(self._needed(inputs[0])[0])
-        raise Mixed("a check of parameters could not be followed")
+            self._add(inputs[0])
+        elif isinstance(operation, All) and isinstance(inputs[0].owner.op if inputs[0].owner else None, MakeVector):
+            for part in inputs[0].owner.inputs:
+                if self._rests(part):
+                    self._add(part)
+                else:
+                    self.conditions.append(part[None, None])
+        elif isinstance(operation, All):
+            new, axis = self._needed(inputs[0])
+            self.conditions.append(pt.all(new, axis=[place for place in range(1, new.type.ndim) if place != axis + 1]))
+        else:
+            raise Mixed("a check of parameters could not be followed")
 
     def _rests(self, variable: Variable) -> bool:
         return any(self._done.get(ancestor) is not None for ancestor in ancestors([variable]))

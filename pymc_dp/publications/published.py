@@ -253,7 +253,7 @@ def _books(model: pm.Model, laws: object) -> dict[str, Codebook]:
     ]
     if paths := [law for law in laws.values() if isinstance(law, str | Path)]:
         raise Refusal(
-            f"{str(paths[0])!r} is text. Of a release in a file write Release.from_netcdf(path), else what was done to the numbers."
+            f"{str(paths[0])!r} is text. Write Release.from_netcdf(path) for a release in a file, or a law such as LaplaceNoise(3)."
         )
     if unknown := [name for name in laws if name not in [*names, *data]]:
         raise Refusal(f"{unknown[0]!r} is no observed variable of this model. Write one of {', '.join(map(repr, names))}.")

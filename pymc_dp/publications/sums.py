@@ -22,11 +22,11 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.private_models.rewrite import assembled
 from pymc_dp.publications.publication import Codebook, Noted, terms_of
-from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, is_counted, of_cells, of_table
+from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, is_counted, of_cells, of_table, totals_in_words
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.table_steps import is_table
 from pymc_dp.publications.told import EXAMPLE, NUMBER, TABLE, books_of
-from pymc_dp.releases.described_cells import read_described, value_in_cells
+from pymc_dp.releases.described_cells import inputs_of_table, read_described, value_in_cells
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:
@@ -35,10 +35,13 @@ if TYPE_CHECKING:
 OTHERWISE = " Here, in place of public=, write n= with a number of records for every cell, and cells=."
 """What to write where a release would have public arrays."""
 
+CLAMPED = " Here bounds are those to which the publisher clamped each record; write pymc_dp.Natural(lower, upper) if it clamped none."
+"""What bounds are, where they are missing."""
+
 CELLS_NEED_SIZES = (
-    "cells= beside numbers of records that are not known is understood of sums of numbers in cells: not of counts, nor of covariates that"
-    " were summed. Write n= with a number for every cell, an exact one, or a pair of noisy ones and their law. Or leave cells"
-    ' out, and list the levels of its arrays in bounds, such as bounds={"dose": {0, 1, 2}}.'
+    "cells= needs a number of records for every cell. Write n= with exact ones, or a pair of noisy ones and their law,"
+    " n=([1012, 388], pymc_dp.LaplaceNoise(2.0)). Or leave cells out, and list the levels of its arrays in bounds, such as"
+    ' bounds={"dose": {0, 1, 2}}.'
 )
 """Where cells are described, and their numbers of records are not."""
 
@@ -128,7 +131,8 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     try:
         whole = planned_release(spec, protection)
     except Refusal as reason:
-        raise Refusal(f"{reason}{OTHERWISE if 'public=' in str(reason) else ''}") from None
+        more = OTHERWISE if "public=" in str(reason) else CLAMPED if "bounds=" in str(reason) else ""
+        raise Refusal(f"{reason}{more}") from None
     by_name = {likelihood.name: likelihood for likelihood in private_spec.likelihoods}
     pairs: list[tuple[Likelihood, NoisyStatistic]] = []
     for planned in whole.statistics:
@@ -194,12 +198,18 @@ def _published_sizes(books: Mapping[str, tuple[object, Codebook]], cell_values: 
 def _of_unknown_size(planned: PlannedStatistic, cells: PublishedCells) -> tuple[PlannedStatistic, PublishedCells]:
     """Sums in described cells, planned as of known numbers of records, with these as unknowns.
 
-    The number in each cell has a flat prior and is one more sum, as where one record may come or go. Who knows that plan needs no
-    sensitivity of it, and the law of the sums given the numbers is the same.
+    The number in each cell has a flat prior and is one more sum, as where one record may come or go. Sums that are published already need
+    no sensitivity, and their law given the numbers is the same.
     """
-    if planned.regression is not None or planned.sizes != "public" or is_counted(planned):
+    if planned.sizes != "public":
         raise Refusal(CELLS_NEED_SIZES)
-    return replace(planned, sizes="free"), PublishedCells(np.zeros_like(cells.n), cells.inputs, cells.grid)
+    if is_counted(planned):
+        raise Refusal(f"Counts of {planned.likelihood.name} in cells= need exact numbers of records. Or {totals_in_words(planned)}")
+    if planned.regression is None:
+        return replace(planned, sizes="free"), PublishedCells(np.zeros_like(cells.n), cells.inputs, cells.grid)
+    regression = replace(planned.regression, counted=True)
+    free = replace(planned, sizes="free", regression=regression, statistics=regression.statistics())
+    return free, PublishedCells(np.zeros_like(cells.n), inputs_of_table(planned, cells.inputs), cells.grid)
 
 
 def _is_number(value: object) -> bool:

@@ -86,9 +86,8 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     if free:
         _check_number_of_records(planned, books, counts)
         names = list(planned.statistics) if counts else [NUMBER, *names]
-    numbers = published_numbers(
-        name, books, names, cells.shapes(planned.likelihood.columns), planned.statistics if counts and K > 1 else ()
-    )
+    table, scaled = (planned.statistics, ()) if counts and K > 1 else ((), () if counts else planned.statistics)
+    numbers = published_numbers(name, books, names, cells.shapes(planned.likelihood.columns), table, scaled)
     if counts and len(numbers) != K:
         raise Refusal(
             f"{name} needs each of {', '.join(planned.statistics)} once. "
@@ -125,13 +124,27 @@ def _check_number_of_records(planned: PlannedStatistic, books: Mapping[str, tupl
     if counts and NUMBER in books:
         raise Refusal(
             f"Counts of all levels of {name} say how many records there are. Leave n out, and write {', '.join(planned.statistics)}. Or"
-            " write a model of the totals, people = pm.DiscreteUniform('people', 0, 5000, observed=[1012]) and"
-            f" pm.Binomial({name!r}, people, p, observed=[...]), with published(model, {{'people': law, {name!r}: law}})."
+            f" {totals_in_words(planned)}"
         )
     if not counts and NUMBER not in books:
         raise Refusal(f"How many records {name} was summed over is not said. {SAY_NUMBER}")
     if planned.likelihood.columns and not counts:
         raise Refusal(f"{name} has several columns, whose number of records must be known. Write n=1000, or a variable for each column.")
+
+
+def totals_in_words(planned: PlannedStatistic) -> str:
+    """What to write where some levels were counted, with noise, among noisy numbers of records."""
+    name = planned.likelihood.name
+    more = (
+        f", and pm.Binomial('{name}_2', people - {name}_1, p_2 / (1 - p_1), observed=[...]) for a second level"
+        if len(planned.statistics) > 2
+        else ""
+    )
+    first = f"{name}_1" if more else name
+    return (
+        f"write a model of the totals, people = pm.DiscreteUniform('people', 0, 5000, observed=[1012]) and {first} = pm.Binomial({first!r},"
+        f" people, {'p_1' if more else 'p'}, observed=[...]){more}, with published(model, {{'people': law, {first!r}: law}})."
+    )
 
 
 def is_counted(planned: PlannedStatistic) -> bool:

@@ -259,11 +259,11 @@ def _tree(table: PublishedTable, margins: dict[str, Margin], kept: dict[str, np.
         "source": [book.source for book in books],
         "declared": [book.promise for book in books],
     }
+    promise = {"promise": PROMISE}
     return xr.DataTree.from_dict(
         {
-            "posterior": xr.Dataset(data | hyper, coords=coords, attrs={"promise": PROMISE}),
-            "privacy": xr.Dataset(
-                {column: (("query",), np.asarray(values, dtype=str)) for column, values in columns.items()}, attrs={"promise": PROMISE}
-            ),
+            "/": xr.Dataset(attrs=promise),
+            "posterior": xr.Dataset(data | hyper, coords=coords, attrs=promise),
+            "privacy": xr.Dataset({name: (("query",), np.asarray(values, dtype=str)) for name, values in columns.items()}, attrs=promise),
         }
     )

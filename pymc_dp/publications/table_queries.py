@@ -66,6 +66,13 @@ class TableQuery:
             raise Refusal(f"dims are a tuple of names. Write dims=({self.dims!r},).")
         object.__setattr__(self, "dims", tuple(self.dims))
 
+    def __repr__(self) -> str:
+        """How many sums, of what, and what was done to them."""
+        many = int(np.isfinite(np.asarray(self.values, dtype=float)).sum())
+        by = "with weights" if self.matrix is not None else f"by {', '.join(self.dims)}" if self.dims else "in all"
+        exact = {"=": "exact", ">=": "lower bounds", "<=": "upper bounds"}[self.sign]
+        return f"TableQuery: {many:,} {by}: {exact if self.book.words == Codebook(Exact()).words else self.book.words}"
+
     @property
     def book(self) -> Codebook:
         """The law, with its source."""
@@ -150,6 +157,12 @@ class PublishedTable:
     queries: Sequence[TableQuery]
     groups: Mapping[str, tuple[str, Sequence[object]]] = field(default_factory=dict)
     impossible: Any = None
+
+    def __repr__(self) -> str:
+        """Dims and groups of the table, and a line for every query."""
+        dims = " x ".join(f"{name} ({len(labels):,})" for name, labels in self.coords.items())
+        groups = "".join(f"; {name} ({len(set(labels)):,}) of {dim}" for name, (dim, labels) in self.groups.items())
+        return "\n".join([f"PublishedTable of {np.prod(self.shape):,} cells: {dims}{groups}", *(f"  {query!r}" for query in self.queries)])
 
     def __post_init__(self) -> None:
         if not self.queries or not all(isinstance(query, TableQuery) for query in self.queries):

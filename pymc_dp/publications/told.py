@@ -61,6 +61,12 @@ class PublishedNumber:
         return np.vectorize(of.__getitem__, otypes=[float])(self.scale)
 
 
+def spelled(name: str, variable: str) -> str:
+    """A name of a sum with the variable's own name in place of y, where that is understood."""
+    text = re.sub(r"(?<![A-Za-z0-9_])y(?![A-Za-z0-9_])", lambda _: variable, name)
+    return text if canonical(text, variable) == canonical(name, variable) else name
+
+
 def canonical(name: str, variable: str) -> str:
     """A name however it is spelled: powers, products in any order, and the variable's own name in place of y.
 
@@ -91,7 +97,10 @@ def books_of(variable: str, statistics: object) -> dict[str, tuple[object, Codeb
     result = {}
     for name, pair in statistics.items():
         if not isinstance(name, str) or not isinstance(pair, tuple) or len(pair) != 2:
-            raise Refusal(f"{name!r} of {variable} needs its number and the law of its noise. Write statistics={EXAMPLE}.")
+            raise Refusal(
+                f"{name!r} of {variable} needs its number and the law of its noise. Write statistics={{{variable!r}: {{{name!r}: (412.0,"
+                " pymc_dp.LaplaceNoise(30.0))}}."
+            )
         numbers, law = pair
         result[name] = (numbers, law if isinstance(law, Codebook) else Codebook(law))
     return result
@@ -99,7 +108,7 @@ def books_of(variable: str, statistics: object) -> dict[str, tuple[object, Codeb
 
 def published_numbers(
     variable: str, books: Mapping[str, tuple[object, Codebook]], names: Sequence[str], shapes: Sequence[tuple[int, ...]],
-    table: Sequence[str] = (),
+    table: Sequence[str] = (), scaled: Sequence[str] = (),
 ) -> list[PublishedNumber]:  # fmt: skip
     """What was published of one observed variable, in the order of the names.
 
@@ -114,6 +123,8 @@ def published_numbers(
         In which numbers may be given: of cells and columns, and of the arrays that stand for cells in the same order.
     table : sequence of str
         What ``"table"`` has along its last axis.
+    scaled : sequence of str
+        Names of sums of scaled values, as ``inspect`` prints them. They are understood, but publishers have others.
 
     Raises
     ------
@@ -129,7 +140,8 @@ def published_numbers(
             continue
         sum_name = by_name.get(canonical(name, variable))
         if sum_name is None:
-            every = list(dict.fromkeys([*names, *([TABLE] if table else [])]))
+            usual = [spelled(entry, variable) for entry in names if entry not in scaled] or names
+            every = list(dict.fromkeys([*usual, *([TABLE] if table else [])]))
             mean = (
                 f" A mean of n records is their sum divided by n: write {every[0]!r}, with n times the number and n times the scale."
                 if canonical(name, variable).split()[:1] in [[word] for word in MEANS]

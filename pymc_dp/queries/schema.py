@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_NAME, spelled
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_NAME, number_in, stays_text
 from pymc_dp.privacy.accounting import Refusal, nearest_double
 
 MOST_CELLS = 2**24
@@ -107,34 +107,33 @@ class Column:
         """What a record of each cell adds to a sum, int64 of shape (size,): its level; the extra cell adds 0."""
         return np.array([*self.numbers, 0], dtype=np.int64)
 
+    @cached_property
+    def points(self) -> dict[float, int]:
+        """The cells of the levels that are numbers or truth values, or spell them, by their numbers."""
+        numbers = (number_in(level) if isinstance(level, str) else float(level) for level in self.levels)
+        return {number: k for k, number in enumerate(numbers) if number is not None and isfinite(number)}
+
     def cell(self, value: object) -> int:
         """The cell of a value that is a bool, a number or text as Python knows them; anything else is in the extra cell.
 
-        A truth value is the number 0 or 1. A number is a double. Text that spells a number or a truth value is that where levels are
-        numbers, truth values or bins; a whole number is the text of its digits where levels are text.
+        A truth value is the number 0 or 1. A number is a double. Text that spells a number or a truth value is that, also where levels are
+        text: one record decides whether those who read files of text make numbers of all others.
         """
         other = len(self.levels)
-        if self.kind == "text":
-            text = value if isinstance(value, str) else _digits(value)
-            return other if text is None else self.places.get(text, other)
-        if isinstance(value, str) and value in TRUTHS:
-            value = TRUTHS[value]
-        number = spelled(value) if isinstance(value, str) else value
+        number = number_in(value) if isinstance(value, str) else value
+        if number is None and self.kind == "text" and isinstance(value, str):
+            return self.places.get(value, other)
         if not isinstance(number, bool | int | float) or not isfinite(number := nearest_double(number)):
             return other
         if self.kind == "bins":
             return bisect_right(self.edges, number) - 1 if self.edges[0] <= number < self.edges[-1] else other
-        return self.places.get(number, other)  # type: ignore[arg-type]  # 1, 1.0 and True are one key
+        return self.points.get(number, other)
 
     def described(self) -> str:
         """The levels in words, for refusals; long lists are cut short."""
         if self.kind == "bins":
             return f"the edges of {self.name} are {_listed(self.edges, repr_of_edge)}"
         return f"the levels of {self.name} are {_listed(self.levels, repr)}"
-
-
-TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-"""Text that is a truth value."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +190,32 @@ def complete_columns(complete: object, schema: Schema) -> tuple[str, ...]:
     raise Refusal("complete must be True or a list of columns in which every record has a level. Write for example complete=['age'].")
 
 
+def check_levels_of_text(schema: Schema) -> None:
+    """Refuse levels that are text and that one record could turn into something else, where records come from a file of text.
+
+    Those who read such files make numbers, truth values or dates of a column in which all values are such, and text of all where one is
+    not. Levels that spell numbers or truth values are told by these; all others must be text to every reader.
+    """
+    for column in schema.columns:
+        same: dict[float, str] = {}
+        for level in column.levels if column.kind == "text" else ():
+            assert isinstance(level, str)
+            number = number_in(level)
+            if (number is None or not isfinite(number)) and not stays_text(level):
+                raise Refusal(
+                    f"The level {_shown(level)} of {column.name} may be a date, a missing value or the like to those who read files, where"
+                    " all other records hold such, so that one record would decide how all others are read. Write levels that begin with a"
+                    " letter, ranges such as '18-24', or numbers, in the table as well."
+                )
+            if number in same:
+                raise Refusal(
+                    f"The levels {_shown(same[number])} and {_shown(level)} of {column.name} are one number to those who read files. Write"
+                    " one of them, or others in the table as well."
+                )
+            if number is not None:
+                same[number] = level
+
+
 def _column(name: object, values: object) -> Column:
     _check_name(name)
     assert isinstance(name, str)
@@ -225,12 +250,6 @@ def _edge(name: str, edge: object) -> float:
     if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := nearest_double(edge)):
         return number + 0.0  # -0.0 is 0
     raise Refusal(f"The edges of {name} must be finite numbers; values beyond them count in the extra cell. Write Bins([0, 10, 20]).")
-
-
-def _digits(value: object) -> str | None:
-    if not isinstance(value, bool | int | float) or not isfinite(number := nearest_double(value)) or number != int(number):
-        return None
-    return str(int(number)) if abs(number) <= LARGEST_LEVEL else None
 
 
 def _check_name(name: object) -> None:

@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from pymc_dp.families.values import LARGEST_LEVEL
-from pymc_dp.queries.schema import TRUTHS, Column
+from pymc_dp.queries.schema import Column
 from pymc_dp.releases.duck import number_of, spelled_in, text_of
 
 
@@ -15,41 +14,26 @@ def number_and_text(column: Column, name: str, kind: str) -> tuple[str, str]:
     number, text = number_of(name, kind), text_of(name, kind)
     if text is None:
         return number or "NULL", "NULL"
-    if column.kind == "text":
-        return "NULL", text
-    if column.kind == "truth":
-        return spelled_in(text), text
-    words = " ".join(f"WHEN {text} = from_hex('{_bytes(word)}') THEN {int(truth)}" for word, truth in TRUTHS.items())
-    return f"CASE {words} ELSE {spelled_in(text)} END", "NULL"
+    if column.kind != "text":
+        return spelled_in(text), "NULL"
+    return spelled_in(text) if column.points else "NULL", text
 
 
 def cell_of(column: Column, number: str, text: str | None, starts: list[int]) -> str:
     """The cell of a value that was read, as SQL."""
     other = str(column.size - 1)
-    if column.kind == "text" and text is not None:
-        return _looked_up(text, {_bytes(level): k for k, level in enumerate(column.levels)}, "from_hex({})", other)
     if column.kind == "bins":
         return _binned(column, number, starts)
     if column.kind == "numbers" and all(low + 1 == high for low, high in pairwise(column.numbers)):
         low, high = (_double(end) for end in (column.numbers[0], column.numbers[-1]))
         inside = f"{number} >= {low} AND {number} <= {high} AND {number} = trunc({number})"
         return f"CASE WHEN {inside} THEN coalesce(TRY_CAST({number} - {low} AS INTEGER), {other}) ELSE {other} END"
-    points = {repr(float(point)): k for k, level in enumerate(column.levels) if (point := _point(level)) is not None}
-    cell = _looked_up(number, points, "CAST({} AS DOUBLE)", other)
-    if column.kind == "truth" and text is not None:
-        words = {_bytes(word): column.places[truth] for word, truth in TRUTHS.items() if truth in column.places}
-        return _looked_up(text, words, "from_hex({})", cell)
-    return cell
-
-
-def _point(level: str | int | bool) -> int | None:
-    """The number that a level is; of text, the whole number of which it is the digits."""
-    if not isinstance(level, str):
-        return int(level)
-    digits = level.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 17):
-        return None
-    return int(level) if str(int(level)) == level and abs(int(level)) <= LARGEST_LEVEL else None
+    cell = _looked_up(number, {repr(point): k for point, k in column.points.items()}, "CAST({} AS DOUBLE)", other)
+    if text is None:
+        return cell
+    numbers = set(column.points.values())
+    words = {_bytes(level): k for k, level in enumerate(column.levels) if k not in numbers}
+    return _looked_up(text, words, "from_hex({})", cell)
 
 
 def _looked_up(value: str, cells: dict[str, int], spelled: str, otherwise: str) -> str:

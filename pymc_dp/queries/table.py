@@ -22,7 +22,7 @@ from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question
 from pymc_dp.queries.persons import check_person, kept_cells
-from pymc_dp.queries.schema import Column, Schema
+from pymc_dp.queries.schema import Column, Schema, check_levels_of_text
 from pymc_dp.queries.sql import cell_of, number_and_text
 from pymc_dp.releases.duck import quoted
 from pymc_dp.releases.headers import Words, check_columns, check_database, rows_in, table_of
@@ -76,10 +76,12 @@ class Table:
         Raises
         ------
         Refusal
-            When it is none of these, a column is missing or there twice, its type is not pandas' own, or DuckDB is not installed.
+            When it is none of these, a column is missing or there twice, its type is not pandas' own, one record could decide how levels
+            of text are read, or DuckDB is not installed.
         """
         if not isinstance(schema, Schema):
             raise Refusal('A table needs a schema. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
+        check_levels_of_text(schema)
         _installed()
         source = table_of(source, _WORDS)
         names = check_columns(source, schema.names, _WORDS)

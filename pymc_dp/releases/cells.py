@@ -1,5 +1,6 @@
 """What is public about one observed variable once its public arrays have been read: cells, inputs, features. No record has been read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import prod
@@ -18,7 +19,7 @@ from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, Laplace, Mechanism, check_law
-from pymc_dp.privacy.receipts import Draw
+from pymc_dp.privacy.receipts import Draw, adds_up_to
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.pooling import Pooling, pooling_of
 from pymc_dp.releases.projection import Projection, projection_of
@@ -110,6 +111,12 @@ class PublicCells:
             check_law(noise, scale, self.planned.lattice / self.points)
             draws.append(Draw(self.name, noise.priced_as, difference, square, scale, size, disjoint))
         return draws
+
+    def instead(self, noise: Mechanism, draw: Draw, left: Sequence[Draw]) -> Draw:
+        """The draw that costs what those cost that are left, for sums that a record moves as far as those of ``draw``."""
+        pure, rho = adds_up_to([replace(one, disjoint=()) for one in left])
+        cost = Cost(pure) if pure is not None else Cost(Fraction(0), Fraction(1), rho)
+        return replace(draw, scale=noise.calibrate(draw.difference, draw.square, cost))
 
     @property
     def points(self) -> int:

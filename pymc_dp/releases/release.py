@@ -38,6 +38,7 @@ MODEL = "A release is not a model. Write pm.sample(model=pymc_dp.rewrite(model, 
 INSTEAD = {
     **dict.fromkeys(("free_RVs", "basic_RVs", "value_vars", "observed_RVs", "rvs_to_values", "logp", "compile_logp", "sample"), MODEL),
     **dict.fromkeys(("posterior", "sample_stats"), "It holds no draws. Write pm.sample(model=pymc_dp.rewrite(model, release))."),
+    **dict.fromkeys(("save", "to_json", "to_dict", "to_dataframe", "to_zarr"), "Write release.to_netcdf(path) or release.to_datatree()."),
     **dict.fromkeys(("values", "noisy", "scale"), 'Write release["y"], the name of an observed variable, which has it.'),
 }
 """What to write where an attribute is asked for that a release does not have."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_dp.families.anchors import next_anchor
+from pymc_dp.families.anchors import best_way, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.spec import RecordPaths
@@ -40,7 +40,17 @@ def in_rounds(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Dra
             F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
             flat = moments.reshape(-1, *moments.shape[-2:])
             scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
-            cells = cells.at(next_anchor(regression.scores, *scores).reshape(anchor.shape))
+            there = next_anchor(regression.scores, *scores)
+            if place == 0 and regression.link == "logit":
+                once = {"here": cells.instead(noise, draw, rounds[1:]), "there": cells.instead(noise, rounds[1], rounds[1:])}
+                planned = {"first": draw, **once, "second": rounds[1], "third": rounds[2]}
+                deviations = {way: one.scale / draw.scale * statistic.noise.standard_deviation for way, one in planned.items()}
+                way = best_way(regression.scores, scores[0], scores[1], scores[3], there, deviations)
+                if way != "twice":
+                    receipt.exchange(rounds[1:], once[way])
+                    cells = cells if way == "here" else cells.at(there.reshape(anchor.shape))
+                    return cells.noisy_statistic(noise.draw(read(cells), once[way].scale, receipt), noise, once[way], cost)
+            cells = cells.at(there.reshape(anchor.shape))
     return statistic
 
 

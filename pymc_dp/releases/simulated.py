@@ -6,7 +6,6 @@ Of the user's model only what is public is read here: shapes, and arrays that we
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def imagined_release(
         for likelihood in whole.spec.likelihoods
     }
     priced = priced_of(whole, paths, noise, total, weights)
-    return released(priced, paths, Imitation(noise, rng), Receipt([], Cost(Fraction(0))))
+    return released(priced, paths, Imitation(noise, rng), Receipt(priced.draws, priced.total))
 
 
 def _as_variable(array: np.ndarray | None) -> Variable:

@@ -12,11 +12,12 @@ from scipy.special import expit
 from scipy.stats import poisson
 
 import pymc_dp as pmdp
-from pymc_dp.families.anchors import first_anchor, next_anchor, straightened, widened
+from pymc_dp.families.anchors import best_way, first_anchor, next_anchor, straightened, widened
 from pymc_dp.families.grid import POINTS
 from pymc_dp.families.scores import ROUNDS, Scores, record_scores
+from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.receipts import Receipt
+from pymc_dp.privacy.receipts import Draw, Receipt
 
 LOGIT = Scores(3, "logit", 1.0, (-4.0, 4.0))
 LOG = Scores(3, "log", 30.0, (-2.0, 2.0))
@@ -108,29 +109,112 @@ def test_any_anchor_gives_numbers_within_the_norm(of):
 
 
 # ---------- rounds
+@pytest.mark.parametrize("way", ["twice", "there", "here"])
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_no_round_is_drawn_that_was_not_paid_for(noise, monkeypatch):
-    """The receipts that were demanded are for one draw a round, at scales that add up to the price."""
-    receipts, own = [], Receipt.__init__
+def test_no_round_is_drawn_that_was_not_paid_for(noise, way, monkeypatch):
+    """One draw a round is paid for, at scales that add up to the price; and of those that are left one may be made instead."""
+    receipts, drawn, own, struck = [], [], Receipt.__init__, Receipt.strike_off
 
     def kept(receipt, draws, cost, *rest):
         receipts.append((list(draws), cost))
         own(receipt, draws, cost, *rest)
 
+    def recorded(receipt, mechanism, scale, size):
+        drawn.append(scale)
+        struck(receipt, mechanism, scale, size)
+
     monkeypatch.setattr(Receipt, "__init__", kept)
+    monkeypatch.setattr(Receipt, "strike_off", recorded)
+    monkeypatch.setattr("pymc_dp.releases.rounds.best_way", lambda *_: way)
     model, bounds = with_records()
     released = pmdp.release(model, epsilon=1.0, bounds=bounds, mechanism=noise, **({"delta": 1e-6} if noise == "gaussian" else {}))
     [(draws, cost)] = receipts
     assert len(draws) == len(ROUNDS)
-    spent, paid = (sum(one.pure for one in draws), cost.epsilon) if noise == "laplace" else (sum(one.rho for one in draws), cost.rho)
-    assert 1 - Fraction(1, 10**9) < spent / paid <= 1
-    for draw, share in zip(draws, ROUNDS, strict=True):
-        assert (draw.pure if noise == "laplace" else draw.rho) <= paid * share
-    assert released["y"].scale == draws[-1].scale < draws[1].scale
+    paid = cost.epsilon if noise == "laplace" else cost.rho
     # The first anchor is public, and without slopes: all records have the same mean there.
-    moved = [scores.sensitivity(moves=False).difference for scores in released["y"].regression.scores.rounds]
-    assert [draw.difference for draw in draws] == moved
-    assert moved[0] < 0.6 * moved[1] == 0.6 * moved[2]
+    moved = [scores.sensitivity(moves=False) for scores in released["y"].regression.scores.rounds]
+    assert [draw.difference for draw in draws] == [one.difference for one in moved]
+    assert moved[0].difference < 0.6 * moved[1].difference == 0.6 * moved[2].difference
+    made = moved if way == "twice" else [moved[0], moved[0] if way == "here" else moved[1]]
+    # What was drawn, at what a record can move it by: by hand, from scales and sensitivities alone.
+    price = {"laplace": lambda one, s: Fraction(one.difference) / s, "gaussian": lambda one, s: Fraction(one.square) / (2 * s**2)}[noise]
+    spent = [price(one, Fraction(scale)) for one, scale in zip(made, drawn, strict=True)]
+    assert 1 - Fraction(1, 10**9) < sum(spent) / paid <= 1
+    for each, share in zip(spent, ROUNDS if way == "twice" else (ROUNDS[0], 1 - ROUNDS[0]), strict=True):
+        assert each <= paid * share
+    assert released["y"].scale == drawn[-1]
+    assert (released["y"].anchor[0, 1:] == 0).all() == (way == "here")
+    assert released["y"].difference == made[-1].difference
+
+
+@pytest.mark.parametrize("way", ["there", "twice"])
+def test_the_next_anchor_rests_on_what_was_released_alone(way, monkeypatch):
+    """It is that of the noisy numbers of the round before, to the last digit."""
+    drawn, own = [], pmdp.Laplace.draw
+
+    def recorded(noise, exact, scale, receipt):
+        drawn.append((own(noise, exact, scale, receipt), scale))
+        return drawn[-1][0]
+
+    monkeypatch.setattr(pmdp.Laplace, "draw", recorded)
+    monkeypatch.setattr("pymc_dp.releases.rounds.best_way", lambda *_: way)
+    model, bounds = with_records()
+    released = pmdp.release(model, epsilon=1.0, bounds=bounds)["y"]
+    of, anchor = released.regression.scores, first_anchor(released.regression.scores, (1,))
+    for noisy, scale in drawn[:-1]:
+        moments = released.regression.matrix(noisy * released.lattice, released.known * released.lattice).reshape(1, 3, 3)
+        noise = replace(released, noisy=noisy, scale=scale).noise.standard_deviation
+        anchor = next_anchor(of, moments[:, :2, 2], moments[:, :2, :2], noise, anchor)
+    assert len(drawn) == {"there": 2, "twice": 3}[way]
+    np.testing.assert_array_equal(released.anchor.reshape(anchor.shape), anchor)
+
+
+def test_draws_are_exchanged_for_one_that_costs_no_more():
+    """And for nothing else: not for a dearer one, nor when one of them was made already, nor twice."""
+    first, second, third = (Draw("y", "laplace", 10, 100, scale, 5) for scale in (50.0, 40.0, 25.0))
+    cost = Cost(Fraction(85, 100))
+    instead = Draw("y", "laplace", 10, 100, 10 / 0.65, 5)
+    dearer = replace(instead, scale=instead.scale * (1 - 1e-12))
+    receipt = Receipt([first, second, third], cost)
+    for given_up, other in (([second, third], replace(instead, scale=1.0)), ([third], instead), ([second, second], instead)):
+        with pytest.raises(pmdp.Refusal):
+            receipt.exchange(given_up, other)
+    if instead.pure > cost.epsilon - first.pure:  # 10 / .65 is rounded down
+        instead, dearer = replace(instead, scale=np.nextafter(instead.scale, 99.0)), instead
+    with pytest.raises(pmdp.Refusal, match="cost more"):
+        receipt.exchange([second, third], dearer)
+    receipt.strike_off("laplace", second.scale, 5)
+    with pytest.raises(pmdp.Refusal, match="not been paid"):
+        receipt.exchange([second, third], instead)
+    receipt = Receipt([first, second, third], cost)
+    receipt.exchange([second, third], instead)
+    with pytest.raises(pmdp.Refusal, match="not been paid"):
+        receipt.exchange([second, third], instead)
+    for draw in (second, third):
+        with pytest.raises(pmdp.Refusal, match="not been paid"):
+            receipt.strike_off("laplace", draw.scale, 5)
+    for draw in (first, instead):
+        receipt.strike_off("laplace", draw.scale, 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "slope", "expected"),
+    [
+        (1000, 1.0, 0.0, "here"), (1000, 5.0, 2.0, "there"), (5000, 1.0, 2.0, "there"), (20_000, 1.0, 0.0, "twice"),
+        (20_000, 1.0, 2.0, "twice"), (5000, 5.0, 1.0, "twice"),
+    ],
+)  # fmt: skip
+def test_one_more_round_is_taken_where_two_would_be_hidden_by_noise(n, epsilon, slope, expected):
+    """From exact sums, at the noise that is on them: of normal features four standard deviations within their bounds."""
+    of = Scores(2, "logit", 1.0, (-6.0, 6.0))
+    u = np.clip(np.random.default_rng(0).normal(size=n) / 4, -1, 1)
+    design = np.column_stack([np.ones(n), u])
+    score, information = design.T @ (expit(0.3 + 4 * slope * u) - 0.5), design.T @ design / 4
+    few, many = (one.sensitivity(moves=False).difference / POINTS**2 * np.sqrt(2) / epsilon for one in of.rounds[:2])
+    deviations = {"first": few / 0.2, "here": few / 0.8, "there": many / 0.8, "second": many / 0.3, "third": many / 0.5}
+    anchor = first_anchor(of, (1,))
+    there = next_anchor(of, score[None], information[None], deviations["first"], anchor)
+    assert best_way(of, score[None], information[None], anchor, there, deviations) == expected
 
 
 def sums(of, columns, y, anchor):
@@ -268,7 +352,7 @@ def test_releases_from_before_scores_are_read_but_not_rewritten():
 def test_what_is_said_of_a_link_before_it_is_paid_for():
     model, bounds = with_records()
     row = pmdp.inspect(model, bounds=bounds).rows[0]
-    assert "3 rounds with 20% then 30% then 50% of epsilon" in row.reason
+    assert "in rounds of 20%, 30%, 50% of epsilon, or of 20% and 80% where noise is strong" in row.reason
     assert row.statistics == ("sum weight", "sum weight x", "sum (y - mean)", "sum weight x x", "sum (y - mean) x")
 
 

@@ -13,12 +13,23 @@ N = 40
 RNG = np.random.default_rng(1)
 Z, Y = RNG.normal(size=N).clip(-2, 2), RNG.integers(0, 2, N)
 BOUNDS = {"z": (-2, 2), "logit(y)": (-3, 3)}
+EPS = np.finfo(float).eps
+
+
+def off(p, end, instead):
+    return pm.math.switch(pm.math.eq(p, end), instead, p)
+
+
 BY_HAND = {
     "1 / (1 + exp(-x))": lambda x: 1 / (1 + pm.math.exp(-x)),
     "1 / (exp(-x) + 1)": lambda x: 1.0 / (pm.math.exp(-x) + 1),
     "exp(x) / (1 + exp(x))": lambda x: pm.math.exp(x) / (1 + pm.math.exp(x)),
+    "sigmoid(x) off 0 and 1, as bambi writes": lambda x: off(off(pm.math.sigmoid(x), 0, EPS), 1, 1 - EPS),
 }
 OTHERS = {
+    "sigmoid(x), and .01 at 0": lambda x: off(pm.math.sigmoid(x), 0, 0.01),
+    "sigmoid(x), and 0 at one half": lambda x: off(pm.math.sigmoid(x), 0.5, 0.5),
+    "sigmoid(x), and what is beside it at 0": lambda x: pm.math.switch(pm.math.eq(pm.math.sigmoid(2 * x), 0), EPS, pm.math.sigmoid(x)),
     "1 / (2 + exp(-x))": lambda x: 1 / (2 + pm.math.exp(-x)),
     "0.5 / (1 + exp(-x))": lambda x: 0.5 / (1 + pm.math.exp(-x)),
     "exp(x / 2) / (1 + exp(x))": lambda x: pm.math.exp(x / 2) / (1 + pm.math.exp(x)),

@@ -301,6 +301,14 @@ REFUSED = {
 }
 
 
+def test_totals_with_a_share_of_each_are_not_told_of_a_transform_that_nobody_wrote():
+    with pm.Model() as model:
+        pm.Binomial("cases", n=[120, 140], p=pm.Beta("p", 1, 1, shape=2), observed=[13, 24])
+    (row,) = pmdp.inspect(model).rows
+    assert 'write unit="individual"' in row.reason
+    assert "transform" not in row.reason
+
+
 @pytest.mark.parametrize("make", REFUSED, ids=lambda make: make.__name__)
 def test_what_cannot_be_summed_out_is_refused(make):
     assert re.search(f"(?i){REFUSED[make]}", refused(pmdp.release, make(answers()), epsilon=1.0))

@@ -53,6 +53,44 @@ def test_a_name_unlike_any_gets_the_list_alone() -> None:
         pmdp.inspect(weights(), bounds={"q": (0, 100)})
 
 
+def test_a_model_that_bambi_built_is_asked_for_as_bambi_has_it() -> None:
+    """The mean of the records is a constant of its prior, and nothing in the PyMC model tells: see test_bambi.py."""
+    with pm.Model(coords={"__obs__": range(4)}) as model:
+        pm.Normal("weight", pm.Normal("Intercept", Y.mean(), 2.5 * Y.std()), 10, observed=Y, dims="__obs__")
+    for called in (pmdp.inspect, lambda given, **words: pmdp.release(given, epsilon=1.0, **words)):
+        with pytest.raises(pmdp.Refusal, match="model=bambi_model"):
+            called(model, bounds=BOUNDS)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (lambda release, ledger: release.to_json(), r"release\.to_netcdf\(path\)"),
+        (lambda release, ledger: release.save("weights"), r"release\.to_netcdf\(path\)"),
+        (lambda release, ledger: ledger.to_dataframe(), r"Write ledger\.entries\(\)"),
+        (lambda release, ledger: ledger.close(), "Nothing is open between two calls"),
+    ],
+)
+def test_what_others_call_it_gets_the_name_that_it_has_here(asked, words, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    ledger = pmdp.Ledger(tmp_path / "weights.ledger", epsilon=1, create=True)
+    release = pmdp.release(weights(), epsilon=1.0, bounds=BOUNDS, ledger=ledger)
+    with pytest.raises(AttributeError, match=words):
+        asked(release, ledger)
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "file"])
+def test_a_ledger_in_no_folder_is_told_to_have_one(folder: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pmdp.Refusal, match="its folder does not exist"):
+        pmdp.Ledger(tmp_path / folder / "weights.ledger", epsilon=1, create=True)
+
+
+def test_advice_for_persons_is_that_for_a_part_of_epsilon() -> None:
+    unit = pmdp.Person(np.arange(4), at_most=3, name="patient")
+    with pytest.raises(pmdp.Refusal, match=r"epsilon / 3, since 3 rows of one patient .*pymc_dp\.plan takes this unit"):
+        pmdp.advise(weights(), epsilon=1, bounds=BOUNDS, unit=unit)  # type: ignore[arg-type]
+
+
 def test_no_clause_of_the_table_is_empty() -> None:
     """A cause from a private table has no reason of its own while bounds of what follows are missing."""
     place = np.array([0, 1, 2, 1])

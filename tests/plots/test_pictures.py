@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 
 import numpy as np
 import pymc as pm
@@ -10,6 +11,7 @@ import xarray as xr
 
 import pymc_dp as pmdp
 from pymc_dp.plots.drawing import LOOKS
+from pymc_dp.privacy import journal
 
 matplotlib = pytest.importorskip("matplotlib")
 WARDS = ["A", "B", "C"]
@@ -126,8 +128,19 @@ def test_spending_rises_to_what_was_spent(tmp_path, model, other):
         {"all of it": 0.3, "north": 0.5, "south": 0.3, "granted": 2.0} if other else {"all of it": 0.5, "granted": 2.0}
     )
     assert list(ax.lines[-1].get_ydata()) == [1.0, 2.0, 2.0]
-    assert [text.get_text() for text in ax.texts] == ["vote"] * 2
+    assert {text.get_text() for text in ax.texts} == {"vote"}
     ax.figure.canvas.draw()
+
+
+def test_charges_of_one_minute_have_one_name_and_a_point_each(tmp_path, model, monkeypatch):
+    ledger, seconds = pmdp.Ledger(tmp_path / "a.ledger", epsilon=1, create=True), iter([600, 600, 604, 604, 1200, 1200])
+    now, gmtime = time.time(), time.gmtime
+    monkeypatch.setattr(journal.time, "gmtime", lambda: gmtime(now + next(seconds)))  # of each charge, and of its redemption
+    for _ in range(3):
+        pmdp.release(model, epsilon=0.1, ledger=ledger, missing={})
+    ax = pmdp.plot_spending(ledger)
+    assert [text.get_text() for text in ax.texts] == ["vote", "vote"]
+    assert len(ax.lines[1].get_xdata()) == 3
 
 
 def test_spending_in_rho_where_something_is_not_pure(tmp_path, model):

@@ -456,7 +456,7 @@ from pymc_dp.privacy import journal
 from test_ledger import Fraction, attempt, pay
 journal.PATIENCE = 0.3
 if "careless" in sys.argv:
-    journal._try_lock = lambda descriptor: True
+    journal._try_lock = lambda *_: True
 print(attempt(lambda: pay(pymc_dp.Ledger(sys.argv[1]), Fraction(1, 10))))
 """
 
@@ -831,13 +831,45 @@ def test_what_cannot_be_written_is_no_release(tmp_path):
     for folder in [tmp_path, *tmp_path.parents]:
         if folder.stat().st_mode & 0o5 != 0o5:
             folder.chmod(folder.stat().st_mode | 0o555)
-    for mode_file, mode_lock, mode_folder in ((0o444, 0o666, 0o555), (0o444, 0o444, 0o555), (0o666, 0o666, 0o555)):
+    for mode_file, mode_lock, mode_folder in ((0o444, 0o666, 0o555), (0o444, 0o444, 0o555), (0o666, 0o666, 0o555), (0o666, 0o444, 0o777)):
         ledger.path.chmod(mode_file)
         os.chmod(f"{ledger.path}.lock", mode_lock)
         tmp_path.chmod(mode_folder)
         assert in_child(lambda: unprivileged(lambda: pmdp.release(made, epsilon=0.1, ledger=ledger))) == 1
     tmp_path.chmod(0o755)
     assert grants(ledger) == 0
+
+
+@pytest.mark.parametrize("others", ["nobody", "a reader", "a writer"])
+def test_who_may_only_read_a_ledger_can_look(tmp_path, monkeypatch, others):
+    """An auditor sees what was spent, beside others that read and not while somebody writes; the files stay as they were."""
+    ledger = new(tmp_path)
+    pay(ledger, Fraction(1, 4))
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_mode & 0o5 != 0o5:
+            folder.chmod(folder.stat().st_mode | 0o555)
+    files = [ledger.path, tmp_path / "survey.ledger.lock"]
+    before, head, shown = [file.read_bytes() for file in files], ledger.head, repr(ledger)
+    for file in files:
+        file.chmod(0o444)  # what a writer opens gets the journal's mode
+    tmp_path.chmod(0o555)
+    monkeypatch.setattr(module, "PATIENCE", 0.2)
+    descriptor = os.open(files[1], os.O_RDONLY)
+    if others != "nobody":
+        fcntl.flock(descriptor, fcntl.LOCK_EX if others == "a writer" else fcntl.LOCK_SH)
+
+    def look():
+        seen = pmdp.Ledger(ledger.path, anchor=head)
+        assert (seen.remaining().epsilon, seen.head, repr(seen)) == (Fraction(3, 4), head, shown)
+        for charged in (lambda: pay(seen, Fraction(1, 4)), lambda: seen.grant(epsilon=2)):
+            with pytest.raises(pmdp.Refusal, match=r"cannot be written. Make the file, its \.lock and their folder writeable"):
+                charged()
+        raise pmdp.Refusal("seen: writeable by others")
+
+    assert in_child(lambda: unprivileged(look)) == (2 if others == "a writer" else 1)
+    os.close(descriptor)
+    tmp_path.chmod(0o755)
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_a_lock_that_does_not_go_away_is_no_release(tmp_path, monkeypatch):

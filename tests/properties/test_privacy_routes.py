@@ -20,7 +20,6 @@ from test_privacy import MALFORMED
 
 import pymc_dp as pmdp
 from pymc_dp.families import residuals
-from pymc_dp.families.scores import ROUNDS
 
 COORDS = {"group": ["a", "b", "c"]}
 
@@ -192,12 +191,15 @@ def check_other(first, seam, released, of_other, mechanism):
         cost = sum(Fraction(sum(map(abs, some))) / Fraction(scale) for some, scale in zip(moved, seam.scales, strict=True))
         assert cost <= Fraction(3, 2)
         return cost
-    drawn = [one for one in released.statistics for _ in range(len(ROUNDS) if one.anchor.size else 1)]
-    cost = Fraction(0)
-    for some, scale, statistic in zip(moved, seam.scales, drawn, strict=True):
-        assert sum(value**2 for value in some) <= statistic.square
-        cost += Fraction(sum(value**2 for value in some)) / (2 * Fraction(scale) ** 2)
+    cost, draws = Fraction(0), iter(zip(moved, seam.scales, strict=True))
+    for statistic in released.statistics:
+        scale = None
+        while scale != statistic.scale:  # of scores several draws, the last at this scale
+            some, scale = next(draws)
+            assert sum(value**2 for value in some) <= statistic.square
+            cost += Fraction(sum(value**2 for value in some)) / (2 * Fraction(scale) ** 2)
         assert Fraction(statistic.square) / (2 * Fraction(scale) ** 2) <= statistic.cost.rho
+    assert next(draws, None) is None
     assert cost <= sum(statistic.cost.rho for statistic in released.statistics) <= released.cost.rho
     return cost
 

@@ -65,6 +65,7 @@ def test_every_row_is_read_as_it_stands(tmp_path):
     tree = pmdp.sample_table(table, draws=30, tune=10, keep=[("tract",)], random_seed=1)
     assert tree.posterior["count_tract"].min() >= 29
     assert "a test" in tree.privacy["source"].values
+    assert all(node.attrs["promise"].startswith("the publisher's") for node in (tree, tree.posterior, tree.privacy))
 
 
 def test_empty_cells_are_named_by_geocode():
@@ -121,3 +122,14 @@ def test_intervals_hold_counties_that_no_prior_of_the_package_made(monkeypatch):
             shares.extend(((low <= true) & (true <= high)).tolist())
     for dims, shares in held.items():
         assert np.mean(shares) > 0.82, (dims, np.mean(shares))
+
+
+def test_a_table_is_printed_in_a_line_a_query():
+    """However many numbers it holds: a county has tens of thousands."""
+    lines = repr(pmdp.read_census(ROWS, COORDS, levels=LEVELS)).splitlines()
+    assert lines[0] == "PublishedTable of 18 cells: block (3) x sex (2) x race (3); tract (1) of block; group (2) of block"
+    assert lines[4:] == [
+        "  TableQuery: 3 by tract, race: discrete Gaussian noise of scale 1.41421",
+        "  TableQuery: 2 by group, sex: discrete Gaussian noise of scale 4",
+        "  TableQuery: 1 by tract: lower bounds",
+    ]

@@ -630,3 +630,22 @@ def test_arguments_of_another_kind_of_publication_are_refused():
         pmdp.published(shared([0], "Poisson"), values={"y": [3.0]}, statistics={"y": SUM}, **MEAN)
     with pytest.raises(pmdp.Refusal, match="Write statistics="):
         pmdp.published(shared([0], "Poisson"), {"y": pmdp.Exact()}, n=20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"statistics": {"income": {"total": SUM["sum y"]}}}, "Write one of 'sum income', 'sum income²'[.]"),
+        ({"statistics": {"income": {"sum income": 41.0}}}, r"statistics={'income': {'sum income': \(412.0, pymc_dp.Lap.*0\)\)}}[.]"),
+        ({"statistics": {"income": {"sum income": SUM["sum y"]}}, "bounds": {}}, "to which the publisher clamped each"),
+    ],
+    ids=["names", "no law", "no bounds"],
+)  # fmt: skip
+def test_refusals_speak_of_the_users_variable_and_the_publishers_units(arguments, words):
+    """Names with the variable's own, without those of scaled sums; each that is listed is understood."""
+    with pm.Model() as model:
+        pm.Normal("income", pm.Normal("mean"), pm.HalfNormal("sd"), observed=[0.0])
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.published(model, **{"bounds": {"income": (0, 9)}, "n": 20} | arguments)
+    for name in ("sum income", "sum income²", "sum u", "sum u²"):
+        assert pmdp.published(model, statistics={"income": {name: SUM["sum y"]}}, bounds={"income": (0, 9)}, n=20)

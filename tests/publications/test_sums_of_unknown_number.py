@@ -163,6 +163,28 @@ def test_described_cells_of_unknown_size_are_those_whose_levels_are_listed():
     assert_same(described, listed, atol=1e-8)
 
 
+def test_described_cells_of_unknown_size_may_hold_sums_of_covariates():
+    """Groups that are described, and those of whose index the levels are listed. A cell in the middle of two is as its mean is there."""
+    sums = {"sum y": ([90.0, 140.0], LAPLACE(9.0)), "sum y²": ([350.0, 480.0], LAPLACE([40.0, 60.0])), "sum x": ([8.0, -3.0], LAPLACE(3.0)),
+            "sum x y": ([60.0, 20.0], LAPLACE(9.0)), "sum x²": ([70.0, 90.0], LAPLACE(5.0))}  # fmt: skip
+    bounds = {"x": (-2, 2), "y": (-9, 9)}
+    how = {"statistics": {"y": sums}, "n": (TOLD[:2], LAPLACE(NOISE[:2]))}
+    described = pmdp.published(lines_by_group([0], [0.0], [0.0]), **how, bounds=bounds, cells={"group": [0, 1]})
+    listed = pmdp.published(lines_by_group([0], [0.0], [0.0]), **how, bounds=bounds | {"group": {0, 1}})
+    assert_same(described, listed, atol=1e-8)
+
+    def line_at(dose):
+        with pm.Model() as model:
+            mean = pm.Normal("a", 3, 3) + pm.Normal("b") * (0.75 if dose is None else pm.Data("dose", [0.0]))
+            pm.Normal("y", mean + pm.Normal("slope") * pm.Data("x", [0.0]), pm.HalfNormal("sd", 2), observed=[0.0])
+        return model
+
+    first = {"y": {name: (numbers[:1], LAPLACE(np.ravel(law.scale)[0])) for name, (numbers, law) in sums.items()}}
+    alone = pmdp.published(line_at(None), statistics=first, bounds=bounds, n=(TOLD[0], LAPLACE(2.0)))
+    of_cell = pmdp.published(line_at(0.75), statistics=first, bounds=bounds, n=(TOLD[:1], LAPLACE(2.0)), cells={"dose": [0.75]})
+    assert_same(of_cell, alone, atol=1e-8)
+
+
 @pytest.mark.parametrize(("model", "sums"), [(doses, COUNTED), (normal_by_dose, SQUARED)])
 def test_given_their_numbers_sums_in_described_cells_have_their_law(model, sums):
     """Doses of no whole number: the density where numbers are known, times that of the noise on them."""
@@ -191,19 +213,24 @@ REFUSED = {
         line([0.0], [0.0]), {"y": SUM}, {"bounds": {"y": (0, 9), "x": (0, 1)}}, "How many records y was summed over is not said",
     ),
     "cells and one number": (
-        doses(), {"y": SUM}, {"bounds": BOUNDS, "n": NUMBER, "cells": {"dose": [0, 1]}}, "Write n= with a number for every cell",
+        doses(), {"y": SUM}, {"bounds": BOUNDS, "n": NUMBER, "cells": {"dose": [0, 1]}},
+        "needs a number of records for every cell",
     ),
     "cells and no number": (
-        doses(), {"y": {"sum y": ([1, 2], LAPLACE(3.0))}}, {"bounds": BOUNDS, "cells": {"dose": [0, 1]}}, "Write n= with a number for",
+        doses(), {"y": {"sum y": ([1, 2], LAPLACE(3.0))}}, {"bounds": BOUNDS, "cells": {"dose": [0, 1]}},
+        "needs a number of records for every cell",
     ),
     "counts in cells": (
         ill_by_dose(), {"y": {"ones": ([9, 3], LAPLACE(3.0))}}, {"n": ([20, 30], LAPLACE(2.0)), "cells": {"dose": [0, 1]}},
-        "Or leave cells out, and list the levels",
+        r"need exact numbers of records. Or write a model of the totals, people = pm.DiscreteUniform.*pm.Binomial.'y', people, p,",
     ),
-    "a regression by cells": (
+    "some levels beside their number": (
+        shared([0], "Categorical"), {"y": {"level 0": (9, LAPLACE(3.0)), "level 2": (4, LAPLACE(1.0))}}, {"n": NUMBER},
+        r"pm.Binomial\('y_1', people, p_1, observed=.....\), and pm.Binomial\('y_2', people - y_1, p_2 / \(1 - p_1\)",
+    ),
+    "a regression by cells, one number of which is not known": (
         lines_by_group([0], [0.0], [0.0]), {"y": {"sum y": ([9, 3], LAPLACE(3.0)), "sum x": ([9, 3], LAPLACE(3.0))}},
-        {"bounds": {"y": (0, 9), "x": (0, 1)}, "n": ([20, 30], LAPLACE(2.0)), "cells": {"group": [0, 1]}},
-        "Or leave cells out, and list the levels",
+        {"bounds": {"y": (0, 9), "x": (0, 1)}, "n": ([20, np.nan], LAPLACE(2.0)), "cells": {"group": [0, 1]}}, "is NaN",
     ),
     "the number twice": (
         shared([0], "Poisson"), {"y": SUM | {"n": NUMBER}}, {"bounds": BOUNDS, "n": NUMBER}, "The number of records of y is there twice",

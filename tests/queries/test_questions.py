@@ -58,16 +58,17 @@ def test_a_schema_is_closed_levels_ranges_and_bins():
             ("age", value, 7)
             for value in (3.5, 7, -1, None, "three", "", "nan", "inf", float("nan"), float("inf"), 10**400, [3], OTHER, b"3")
         ],
-        *[("sex", value, 0) for value in ("f",)],
-        *[("sex", value, 2) for value in ("F", " f", "", None, 1, float("nan"), ["f"])],
+        *[("sex", value, 0) for value in ("f", "F", " f", False, 0, "no")],  # all of which are false to readers of files
+        *[("sex", value, 1) for value in ("m",)],
+        *[("sex", value, 2) for value in ("M", " m", "", None, 1, float("nan"), ["f"])],
         *[("income", value, 0) for value in (0, -0.0, 0.25, False, "0", "1e-30")],
         *[("income", value, 1) for value in (0.5, "0.5", True, 9_999.999)],
         *[("income", value, 3) for value in (200_000, -1e-300, float("inf"), -float("inf"), float("nan"), 10**400, None, "x")],
-        *[("smoker", value, 1) for value in (True, 1, 1.0, "1", "true", "TRUE", "True")],
-        *[("smoker", value, 2) for value in (2, "yes", "tRUE", None)],
-        *[("quote", value, 3) for value in ("65", 65, 65.0)],
-        *[("quote", value, 5) for value in (65.5, "65.0", True, 2**53, 1e300)],
-        *[("quote", value, 4) for value in ("true",)],
+        *[("smoker", value, 1) for value in (True, 1, 1.0, "1", "true", "TRUE", "True", "yes", "tRUE")],
+        *[("smoker", value, 2) for value in (2, "maybe", "truth", None)],
+        *[("quote", value, 3) for value in ("65", 65, 65.0, "65.0")],
+        *[("quote", value, 5) for value in (65.5, "65.5", 2**53, 1e300)],
+        *[("quote", value, 4) for value in ("true", True, 1, "yes")],
     ],
 )
 def test_every_value_is_in_one_cell(column, value, cell):

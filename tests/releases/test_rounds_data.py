@@ -56,13 +56,15 @@ def test_rows_of_a_person_that_count_are_the_same_in_every_round():
     assert said(PLACEHOLDERS, data=FRAME, **person) == said(FRAME, **person) != said(FRAME, neighbours="add_remove")
 
 
-def test_every_round_is_paid_for_and_looks_once(tmp_path, monkeypatch):
-    """Three draws of noise of every regression, in shares that add up; all variables are summed in the first pass."""
+@pytest.mark.parametrize(("way", "more"), [("twice", 2), ("there", 1), ("here", 1)])
+def test_every_round_is_paid_for_and_looks_once(way, more, tmp_path, monkeypatch):
+    """All variables are summed in the first pass; of two regressions the log-linear one looks twice more."""
     looks, read = [], source.Source.blocks
+    monkeypatch.setattr(rounds, "best_way", lambda *_: way)
     monkeypatch.setattr(source.Source, "blocks", lambda self: looks.append(ledger.remaining().epsilon) or read(self))
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True)
     pmdp.release(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, missing={}, data=FRAME, ledger=ledger)
-    assert looks == [0] * (1 + 2 * 2)
+    assert looks == [0] * (1 + 2 + more)
 
 
 def test_noise_is_added_to_what_every_round_reads(monkeypatch):
@@ -78,6 +80,7 @@ def test_noise_is_added_to_what_every_round_reads(monkeypatch):
 
     following = rounds.next_anchor
     monkeypatch.setattr(rounds, "next_anchor", watched)
+    monkeypatch.setattr(rounds, "best_way", lambda *_: "twice")
     for _ in range(2):
         released = pmdp.release(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, missing={}, data=FRAME)
         anchors.append(released["ill"].anchor)
