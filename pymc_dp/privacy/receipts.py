@@ -133,8 +133,8 @@ class Receipt:
         Which draws are given up may depend on noisy numbers that were drawn before: costs add up to what was paid whatever is chosen
         (Rogers et al. 2016, Whitehouse et al. 2023).
         """
-        kept = list(self._draws)
         with self._lock:
+            kept = list(self._draws)
             for draw in given_up:
                 if draw not in kept:
                     raise Refusal(UNPAID)
