@@ -128,7 +128,7 @@ class Receipt:
         raise Refusal(UNPAID)
 
     def exchange(self, given_up: Sequence[Draw], instead: Draw) -> None:
-        """Give up the right to some draws for the right to another, of the same variable, that costs no more than they do together.
+        """Give up the right to some draws for the right to another, with which all draws cost no more than was charged.
 
         Which draws are given up may depend on noisy numbers that were drawn before: costs add up to what was paid whatever is chosen
         (Rogers et al. 2016, Whitehouse et al. 2023).
