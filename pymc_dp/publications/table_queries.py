@@ -70,8 +70,8 @@ class TableQuery:
         """How many sums, of what, and what was done to them."""
         many = int(np.isfinite(np.asarray(self.values, dtype=float)).sum())
         by = "with weights" if self.matrix is not None else f"by {', '.join(self.dims)}" if self.dims else "in all"
-        exact = {"=": "exact", ">=": "lower bounds", "<=": "upper bounds"}[self.sign]
-        return f"TableQuery: {many:,} {by}: {exact if self.book.words == Codebook(Exact()).words else self.book.words}"
+        kinds = {"=": "exact", ">=": "lower bounds", "<=": "upper bounds"}[self.sign]
+        return f"TableQuery: {many:,} {by}: {kinds if self.book.words == Codebook(Exact()).words else self.book.words}"
 
     @property
     def book(self) -> Codebook:

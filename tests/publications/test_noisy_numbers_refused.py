@@ -60,7 +60,7 @@ def test_refused(case):
 
 
 def test_the_path_of_a_release_is_led_to_its_reader():
-    with pytest.raises(pmdp.Refusal, match=r"write Release.from_netcdf\(path\)"):
+    with pytest.raises(pmdp.Refusal, match=r"Write Release.from_netcdf\(path\)"):
         pmdp.published(counts([3, 6]), {"y": "north.release"})
 
 
