@@ -653,6 +653,15 @@ MUTANTS = (
         "nobody reads while somebody writes", "test_ledger.py::test_who_may_only_read_a_ledger_can_look",
     ),
     Mutant(
+        "functions of a formula by their names", "models/bambi_models.py", "if formula[place:].lstrip().startswith(\"(\"):",
+        "if formula[place:].lstrip().startswith(\"(\") and name != \"log\":",
+        "no name tells what a function looks at", "test_bambi.py::test_a_formula_that_may_look_at_all_records_is_refused[pressure ~ log(age)-calls log]",
+    ),
+    Mutant(
+        "levels that bambi has found", "models/bambi_models.py", "types[name].kind not in NUMBERS", "types[name].kind not in NUMBERS + \"O\"",
+        "no record decides how many levels there are", "test_bambi.py::test_a_formula_that_may_look_at_all_records_is_refused[pressure ~ of_sex-levels of of_sex]",
+    ),
+    Mutant(
         "a model of bambi taken as it is", "models/bambi_models.py", "if ROWS in model.coords and not hasattr(model, MARK):", "if False:",
         "no prior holds a mean of the records", "test_mistakes.py::test_a_model_that_bambi_built_is_asked_for_as_bambi_has_it",
     ),

@@ -1,7 +1,8 @@
 """Models that bambi builds from a formula and a table: taken where it computed nothing from all records together.
 
 By default bambi scales priors by the records and subtracts their means from predictors before there is a model to look at, so that
-every row of its arrays, and constants of priors, hold something of all records. Nothing in the PyMC model tells. So the bambi model
+every row of its arrays, and constants of priors, hold something of all records. It finds levels of factors in the records as well, also
+where a type declares them, and calls functions by name, which may be anybody's. Nothing in the PyMC model tells. So the bambi model
 itself is asked for, whose settings and formula say it. Types of columns are read, and no value.
 """
 
@@ -18,10 +19,9 @@ MARK = "rows_of_bambi_alone"
 """The attribute of a PyMC model whose bambi model was looked at."""
 SETTINGS = {"auto_scale": "scales priors by the records", "center_predictors": "subtracts means of the records", "dropna": "drops rows"}
 """What must be False, and what bambi does otherwise."""
-BY_ROW = frozenset({"I", "offset", "p", "prop", "proportion", "abs", *(f"{home}{name}" for home in ("", "np.", "numpy.") for name in
-                    ("log", "log1p", "log2", "log10", "exp", "sqrt", "abs"))})  # fmt: skip
-"""Functions that a formula may call: each row of what they return rests on that row alone."""
-TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_.][\w.]*)|(?P<other>\d[\d.]*(?:e[+-]?\d+)?|\*\*|[-~+*:/|(),^]))", re.IGNORECASE)
+NUMBERS = "iuf"
+"""Kinds of the types whose values bambi takes as they are. Of truth values, categories and text it collects those that occur."""
+TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_.][\w.]*)|\d[\d.]*|\*\*|[-~+*:/()])")
 
 
 def from_bambi(given: object) -> bool:
@@ -44,14 +44,17 @@ def built(given: Any) -> pm.Model:
             f" bambi.Model(..., {', '.join(f'{name}=False' for name in wrong)}), and priors of your own."
         )
     formula = given.formula
-    for text in [formula] if isinstance(formula, str) else [formula.main, *formula.additionals]:
-        _check(text, given.data.dtypes, {*formula.additionals_lhs} if hasattr(formula, "additionals_lhs") else set())
+    # Of a further formula, "sigma ~ age", what stands on the left is a parameter's name.
+    for text in [formula] if isinstance(formula, str) else [formula.main, *(text.partition("~")[2] for text in formula.additionals)]:
+        _check(text, given.data.dtypes)
     if not given.built:
-        try:
-            given.build()
-        except Exception:  # what it says may hold values
-            raise Refusal("bambi cannot build this model. Write bambi_model.build(), which says why.") from None
+        raise Refusal("The bambi model is not built yet. Write bambi_model.build() before.")
     model = given.backend.model
+    if {*model.coords} > {ROWS}:
+        raise Refusal(
+            f"bambi has found the levels of {', '.join(sorted({*model.coords} - {ROWS}))} in the records, and one record may have a level"
+            " of its own. Write the model in PyMC, with coords of your own."
+        )
     setattr(model, MARK, True)
     return model
 
@@ -65,34 +68,32 @@ def check_built(model: pm.Model) -> None:
         )
 
 
-def _check(formula: str, types: Any, parameters: set[str]) -> None:
-    """Refuse what is not known to treat a formula's rows one by one: a function, an attribute, a variable that is no column."""
-    place, tokens = 0, []
+def _check(formula: str, types: Any) -> None:
+    """Refuse what is not known to treat a formula's rows one by one: all but columns of numbers, numbers, and arithmetic of terms."""
+    place = 0
     while formula[place:].strip():
         match = TOKEN.match(formula, place)
         if match is None:
-            raise Refusal(f"The formula has {formula[place:].strip()[0]!r}, which is not read here. Compute a column of the table instead.")
-        tokens.append((match["name"], match["other"]))
-        place = match.end()
-    for (name, _), (_, before), (_, after) in zip(tokens, [(None, None), *tokens], [*tokens[1:], (None, None)], strict=False):
-        if name is None or name in parameters:
+            sign = formula[place:].strip()[0]
+            raise Refusal(
+                "bambi would find the groups of (...|...) in the records, and one record may have a group of its own. Write the model in"
+                " PyMC, with coords of your own: a[site]."
+                if sign == "|"
+                else f"The formula has {sign!r}, which is not read here. Compute a column of the table instead."
+            )
+        place, name = match.end(), match["name"]
+        if name is None:
             continue
-        if after == "(":
-            if name not in BY_ROW:
-                raise Refusal(
-                    f"The formula calls {name}, which may compute something from all records. Compute a column of the table instead, with"
-                    " constants of your own: (x - 50) / 25."
-                )
-        elif name not in types.index:
+        if formula[place:].lstrip().startswith("("):
+            raise Refusal(
+                f"The formula calls {name}, which may compute something from all records. Compute a column of the table instead, with"
+                " constants of your own: (x - 50) / 25."
+            )
+        if name not in types.index:
             raise Refusal(f"The formula names {name}, which is no column of the table. Write a number for it.")
-        elif before == "|" or types[name].kind not in "biuf":
-            _check_levels(name, types[name])
-
-
-def _check_levels(name: str, kind: Any) -> None:
-    """Refuse levels that bambi would collect from the records."""
-    if getattr(kind, "name", "") != "category":
-        raise Refusal(
-            f"bambi would find the levels of {name} in the records, and one record may have a level of its own. Write them:"
-            f' frame["{name}"] = pandas.Categorical(frame["{name}"], ["level", "another"]).'
-        )
+        if types[name].kind not in NUMBERS:
+            raise Refusal(
+                f"bambi would find the levels of {name} in the records, and one record may have a level of its own. Write a column of"
+                f" numbers in the table, such as frame['{name}_m'] = 1.0 * (frame['{name}'] == 'm'), or the model in PyMC, with coords of"
+                " your own."
+            )
