@@ -1575,6 +1575,11 @@ MUTANTS = (
         "test_scores.py::test_the_next_anchor_rests_on_what_was_released_alone[there]",
     ),
     Mutant(
+        "information that may be nothing", "families/anchors.py", "(vectors * np.maximum(values, LEAST_VARIANCE)[:, None])",
+        "(vectors * values[:, None])", "nothing fails once it is paid for",
+        "test_scores.py::test_whatever_is_released_gives_a_way_to_go_on",
+    ),
+    Mutant(
         "rights that were exchanged are kept", "privacy/receipts.py", "self._left = self._left - wanted", "self._left = self._left + Counter()",
         "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
     ),

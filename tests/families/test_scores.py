@@ -270,6 +270,22 @@ def test_whatever_is_released_gives_an_anchor_within_its_bounds(of, first, noise
         assert (np.abs(found - middle) <= 2 * half).all()
 
 
+def test_whatever_is_released_gives_a_way_to_go_on():
+    """Once a release is paid for nothing may fail: bounds of predictors from 1/2 to 40, up to 10^7 records, nearly constant features."""
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        F, half, n, noise = int(rng.integers(2, 7)), 10 ** rng.uniform(-0.6, 1.3), 10 ** rng.uniform(0, 7), 10 ** rng.uniform(-7, 9)
+        of = Scores(F, "logit", 1.0, (-half, half))
+        design = np.concatenate([np.ones((2, 50, 1)), rng.uniform(-1, 1, (2, 50, F - 1)) * 10 ** rng.uniform(-6, 0, (2, 1, F - 1))], axis=2)
+        off = noise * rng.normal(size=(2, F, F))
+        information = np.einsum("bni,bnj->bij", design, design) / 200 * n + (off + off.swapaxes(1, 2)) / 2
+        there = rng.uniform(-half, half, (2, F)) * 2
+        deviations = {"first": noise, "here": 0.3 * noise, "there": 0.4 * noise, "second": 1.1 * noise, "third": 0.6 * noise}
+        with np.errstate(all="raise", under="ignore"):
+            way = best_way(of, np.zeros((2, F)), information, first_anchor(of, (2,)), there, deviations)
+        assert way in ("here", "there", "twice")
+
+
 # ---------- what may be asked for
 @pytest.mark.parametrize("most", [[(0, 0.5)], [(0, 1.5)], [(-5, 2)], [(0, 2**40)], (0, 1.5), [(0, np.nan)]], ids=str)
 def test_bounds_of_counts_are_whole_numbers_however_they_are_spelled(most):
