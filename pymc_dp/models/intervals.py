@@ -49,7 +49,10 @@ def interval(variable: Variable, bounds: Mapping[Variable, Interval], norms: Map
 def _finite(result: Interval) -> Interval:
     """An interval as it is; ``Unreduced`` is raised where one of its ends is not finite."""
     if not (np.isfinite(result[0]).all() and np.isfinite(result[1]).all()):
-        raise Unreduced("a private covariate becomes infinite, or is divided by what may be 0, within its bounds. Narrow the bounds")
+        raise Unreduced(
+            "a private covariate becomes infinite, or is divided by what may be 0, within its bounds. Narrow the bounds: what divides, or"
+            " has a logarithm, as an exposure has, must be above 0"
+        )
     return result
 
 

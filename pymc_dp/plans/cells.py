@@ -190,7 +190,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
                 raise Unreduced(
                     f"the private covariate {name} is a real number, and {reason}. To release second moments and use an"
                     f" approximate likelihood, say between which values {linked} lies: bounds={{{linked!r}: (-3, 3)}}. If {name}"
-                    f" has few levels, list them: bounds={{{name!r}: {{0, 1}}}}, which is exact"
+                    f" has few levels, list them: bounds={{{name!r}: {{0, 1}}}}, which is exact{_advise_bins(likelihood, placeholder)}"
                 )
             raise Unreduced(
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"

@@ -200,8 +200,8 @@ def test_draws_are_exchanged_for_one_that_costs_no_more():
 @pytest.mark.parametrize(
     ("n", "epsilon", "slope", "expected"),
     [
-        (1000, 1.0, 0.0, "here"), (1000, 5.0, 2.0, "there"), (5000, 1.0, 2.0, "there"), (20_000, 1.0, 0.0, "twice"),
-        (20_000, 1.0, 2.0, "twice"), (5000, 5.0, 1.0, "twice"),
+        (1000, 1.0, 0.0, "here"), (1000, 1.0, 1.0, "there"), (1000, 5.0, 2.0, "there"), (5000, 1.0, 2.0, "there"),
+        (20_000, 1.0, 2.0, "twice"), (20_000, 5.0, 1.0, "twice"),
     ],
 )  # fmt: skip
 def test_one_more_round_is_taken_where_two_would_be_hidden_by_noise(n, epsilon, slope, expected):
@@ -240,6 +240,18 @@ def test_anchors_go_to_the_coefficients_of_the_records(of):
     assert np.abs(anchor - [0.3, 1.5, -1.0]).max() < 0.1  # standard deviations are up to .03
     assert 1 < strain[0] < 1.1
     assert widened(of, score + 500, information, 1e-3)[0] > 1.5
+
+
+def test_the_second_anchor_is_not_far_too_steep():
+    """With exact sums of a binary feature beside a normal one: the step that fits best is 1.8 to 2.2 times as long as the true one."""
+    rng = np.random.default_rng(0)
+    married = rng.random(20_000) < 0.4
+    columns = np.column_stack([np.ones(20_000), 2 * married - 1, np.clip(0.3 * rng.normal(size=20_000) + 0.2 * married, -1, 1)])
+    truth = np.array([-2.0, 1.2, 3.0])
+    score, information = columns.T @ (expit(columns @ truth) - 0.5), columns.T @ columns / 4
+    of, anchor = replace(LOGIT, predictor=(-8.0, 8.0)), np.zeros((1, 3))
+    part = next_anchor(of, score[None], information[None], 1e-3, anchor)[0] / truth
+    assert ((part > 0.8) & (part < 1.3)).all()
 
 
 @pytest.mark.parametrize("of", [LOGIT, replace(LOG, most=99.0, predictor=(-4.0, 4.0))], ids=lambda of: of.link)

@@ -94,7 +94,19 @@ def test_a_private_exposure_of_a_rate_alone_is_one():
 def test_an_exposure_that_may_be_zero_is_refused():
     words = refused(pmdp.release, model(SPELLED["first"]), epsilon=1, bounds=BOUNDS | {"w": (0, 5)})
     assert "becomes infinite" in words
-    assert "Narrow the bounds" in words
+    assert "must be above 0" in words
+
+
+def test_the_ways_that_an_exposure_without_bounds_of_the_rate_is_shown_are_taken():
+    """Bounds of the logarithm, or bins of the exposure, of the words of the refusal themselves."""
+    with pm.Model() as built:
+        pm.Poisson("cases", pm.Gamma("rate", 2, 2) * pm.Data("w", W), observed=CASES)
+    bounds = {"w": (0.5, 5), "cases": (0, 20)}
+    words = refused(pmdp.release, built, epsilon=1, bounds=bounds)
+    for shown, structure in ({"log(cases)": (-3, 3)}, "linear"), ({"w": pmdp.Bins(0.5, 5)}, "table"):
+        [(name, _)] = shown.items()
+        assert f"bounds={{{name!r}: " in words
+        assert pmdp.inspect(built, bounds=bounds | shown).rows[0].structure == structure
 
 
 def test_a_public_exposure_is_read_as_before():
