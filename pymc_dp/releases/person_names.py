@@ -1,6 +1,7 @@
 """Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
 
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -55,11 +56,12 @@ def check_key(table: Any, name: str) -> None:
 
 def _may_name(kind: Any) -> bool:
     """Whether an Arrow type is one of names, or the one that a column has of which all entries are missing."""
+    import pyarrow as pa
     from pyarrow import types
 
     while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
-    return types.is_null(kind) or holds_levels(kind)
+    return types.is_null(kind) or holds_levels(kind) or isinstance(kind, pa.UuidType)
 
 
 def _objects(values: list) -> np.ndarray:
@@ -82,6 +84,9 @@ def _of_arrow(values: Any, declared: bool = True) -> np.ndarray:
         return np.concatenate([_nobody(0), *(_of_arrow(chunk, declared) for chunk in values.chunks)])
     if isinstance(values.type, pa.JsonType):
         values = values.storage
+    if isinstance(values.type, pa.UuidType):
+        several = values.storage.to_pylist()
+        return names_of(_objects([None if name is None else UUID(bytes=name) for name in several]))
     kind = values.type
     if not holds_levels(kind):
         return _nobody(len(values))

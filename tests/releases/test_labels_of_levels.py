@@ -105,7 +105,7 @@ def test_inspect_says_what_is_read_as_a_label():
     shown = flat(pmdp.inspect(model(), data=labelled(places())))
     assert "site_of (a label of site, or a whole number from 0 to 2)" in shown
     assert "vote (a label of party, or a whole number from 0 to 2)" in shown
-    assert "text that is none of these will count as missing" in shown
+    assert "text that is none of these, will count as missing" in shown
     shown = flat(pmdp.inspect(model(sites=["2001-01-01", "north", "NA"]), data=places()))
     assert "site_of (a whole number from 0 to 2; no labels of site, which files of text may take for something else)" in shown
 
