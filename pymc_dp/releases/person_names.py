@@ -17,6 +17,7 @@ from pymc_dp.releases.stored import (
     is_of_pandas,
     is_one,
     is_text,
+    names_persons,
     of_codes,
     of_runs,
     short,
@@ -50,18 +51,19 @@ def check_key(table: Any, name: str) -> None:
         kinds = [parquet.read_schema(file).field(name).type for file in files]
     elif is_one(table, "pyarrow", "Table", "RecordBatch"):
         kinds = [table.schema.field(name).type]
-    if not all(map(_may_name, kinds)):
-        raise Refusal(f"{name} is of a type that names no person. Write whole numbers or text, for example column.cast(pyarrow.string()).")
+    for kind in kinds:
+        if not _may_name(kind):
+            other = "binary" if str(kind).startswith("fixed_size_binary") else "string"
+            raise Refusal(f"{name} is of a type that names no person. Write numbers or text, for example column.cast(pyarrow.{other}()).")
 
 
 def _may_name(kind: Any) -> bool:
     """Whether an Arrow type is one of names, or the one that a column has of which all entries are missing."""
-    import pyarrow as pa
     from pyarrow import types
 
     while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
-    return types.is_null(kind) or holds_levels(kind) or isinstance(kind, pa.UuidType)
+    return types.is_null(kind) or names_persons(kind)
 
 
 def _objects(values: list) -> np.ndarray:
