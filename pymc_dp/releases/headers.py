@@ -183,7 +183,7 @@ def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
         while not isinstance(held, np.ndarray) and type(held).__module__.startswith("xarray.") and hasattr(held, "array"):
             held = held.array
         known = type(held).__module__.startswith(("numpy", "pandas.", "xarray.backends."))
-        if not known:
+        if not known and not is_one(held, "pandas", "Categorical"):
             raise Refusal(
                 f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.persist(), or open the"
                 " file without chunks, so that it is read in blocks."

@@ -67,6 +67,7 @@ def sources(frame, folder):
     connection.read_csv(str(folder / "records.csv"), header=True).create("records")
     yield connection.table("records")
     yield xr.Dataset({name: ("row", frame[name].to_numpy()) for name in frame})
+    yield xr.Dataset.from_dataframe(frame.astype("category"))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
