@@ -54,7 +54,9 @@ def main() -> int:
     commands = parser.add_subparsers(required=True, dest="command")
     command = commands.add_parser("release", help="release records that stay where they are: docs/where_data_stay.md")
     command.add_argument("model", help="a Python file with a variable model, built on placeholder rows, and a mapping release")
-    command.add_argument("--data", required=True, help="the records, as data= takes them: the path of a Parquet file")
+    command.add_argument(
+        "--data", required=True, help="the records, as data= takes them: the path of a Parquet file, or a directory or 'pattern' of some"
+    )
     command.add_argument("--ledger", required=True, help="the ledger of these records, made beforehand")
     command.add_argument("--out", required=True, help="the file to write, which must not be there")
     command.add_argument("--epsilon", help="a decimal number, in nats, if the file does not say it")
@@ -70,7 +72,12 @@ def main() -> int:
     command = commands.add_parser("compile", help="compile what private models have in common, once for a machine or an image")
     command.set_defaults(run=_compile)
     parser.set_defaults(code=NOTHING_CHARGED)
-    return _in_one_line(parser.parse_args())
+    arguments, beyond = parser.parse_known_args()
+    if beyond:
+        files = arguments.command == "release" and not any(word.startswith("-") for word in beyond)
+        quoted = ". --data takes one path or pattern: put a pattern in quotation marks, '*.parquet'" if files else ""
+        parser.error(f"unrecognized arguments: {' '.join(beyond)}{quoted}")
+    return _in_one_line(arguments)
 
 
 def _in_one_line(arguments: argparse.Namespace) -> int:

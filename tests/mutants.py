@@ -2854,8 +2854,8 @@ MUTANTS = (
         "a name that is missing decides nothing about other people", "test_person_types.py::test_one_name_that_is_missing_in_an_array_moves_nobody_s_rows",
     ),
     Mutant(
-        "all names missing are no names", "releases/person_names.py", "    return types.is_null(kind) or holds_levels(kind)\n",
-        "    return holds_levels(kind)\n", "whether anybody has a name does not show",
+        "all names missing are no names", "releases/person_names.py", "    return types.is_null(kind) or names_persons(kind)\n",
+        "    return names_persons(kind)\n", "whether anybody has a name does not show",
         "test_person_types.py::test_a_column_whose_names_are_all_missing_is_a_column",
     ),
     Mutant(

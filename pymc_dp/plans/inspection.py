@@ -186,7 +186,7 @@ class Inspection:
             yield "beyond the bounds by the prior", f"{shares}{given}"
         if self.columns:
             read_as = ", ".join(f"{name} ({kind})" for name, kind in self.columns)
-            yield "columns of data", f"{read_as}; none was read, and text that is none of these will count as missing"
+            yield "columns of data", f"{read_as}; none was read, and dates, and text that is none of these, will count as missing"
         for use in ("public", "private"):
             names = [f"{name} ({kind})" for name, kind, status in self.arrays if status == use]
             if names:

@@ -60,7 +60,10 @@ def missing_by_name(spec: ModelSpec, missing: object) -> dict[str, str | float]:
             raise Refusal(f"missing must name observed variables and private covariates. Write one of {', '.join(map(repr, names))}.")
         number = isinstance(rule, Real) and not isinstance(rule, bool) and np.isfinite(float(rule))
         if rule != LEFT_OUT and not number:
-            raise Refusal(f"A missing {name} is left out, or counts as one of its levels. Write {EXAMPLE}.")
+            raise Refusal(
+                f"A missing {name} is left out, or counts as one of its levels. Write missing=[{name!r}] to leave them out, or the number"
+                f" of a level, counted from 0, that stands for them: missing={{{name!r}: 2}}."
+            )
         result[name] = LEFT_OUT if rule == LEFT_OUT else float(rule)
     return result
 

@@ -70,6 +70,8 @@ class Person:
         named = isinstance(self.name, str) and isinstance(self.key, str | Variable | np.ndarray | list | tuple) | hasattr(
             self.key, "__array__"
         )
+        if isinstance(self.at_most, np.integer):
+            object.__setattr__(self, "at_most", int(self.at_most))
         if not is_whole(self.at_most, 1) or not named or isinstance(self.key, Variable):
             raise Refusal(
                 f"Person needs the name of a pm.Data, or an array, and how many rows of a person count at most. Write {EXAMPLE}, or"
@@ -173,7 +175,8 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
             meant = meant_by(key, [str(v.name) for v in model.data_vars if v.type.ndim == 1])
             raise Refusal(
                 f"unit names {key!r}, which is no pm.Data with one entry per row. {meant or f'Write pm.Data({key!r}, ids) in the model.'}"
-                f" An array will do as well: unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r})."
+                f" An array will do as well: unit=pymc_dp.Person(ids, at_most={person.at_most}, name={key!r}); and so will"
+                f" a column of the table, where records are given as data=."
             )
         if key in spec.public:
             raise Refusal(f"{key} is declared public, and with it whose the rows are, and how many. Leave it out of public.")
@@ -182,7 +185,8 @@ def key_of(model: pm.Model, spec: ModelSpec, person: Person) -> Variable | np.nd
     if len(spec.on_one_axis) > 1:
         raise Refusal(
             f"{' and '.join(together[0] for together in spec.on_one_axis)} need not have the same rows, so {person.name} cannot say whose"
-            ' rows both are. Give them one dim, dims="visit", if row k of one and row k of the other are one row.'
+            ' rows both are. If row k of one and row k of the other are one row, give them one dim, dims="visit", with'
+            ' pm.Model(coords={"visit": range(...)}).'
         )
     kept = (data_of(array) for array in arrays_above(list(spec.kept), through_unknowns=True))
     memory = data_of(key) if isinstance(key, Variable) else key

@@ -68,7 +68,10 @@ def check_unit(unit: object) -> str | Individual | Person:
     if hasattr(unit, "__array__"):
         raise Refusal('An array says whose a row is in Person. Write unit=pymc_dp.Person(ids, at_most=5, name="patient").')
     if not isinstance(unit, str) or not unit.strip():
-        raise Refusal('unit must say what one row stands for. Write unit="row", or for example unit="person-year".')
+        raise Refusal(
+            'unit must say what one row stands for. Write unit="row", or for example unit="person-year";'
+            ' or, where people have several rows, unit=pymc_dp.Person("patient_id", at_most=5).'
+        )
     if unit == "individual":
         return Individual()
     if unit.startswith(ALL_ROWS):

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import date, timedelta
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Signature, signature
-from typing import Any
+from typing import Any, NoReturn
 
 MEANT = {
     "eps": "epsilon", "budget": "epsilon", "privacy_budget": "epsilon", "neighbors": "neighbours", "neighbor": "neighbours",
@@ -37,8 +38,17 @@ def not_numbers(name: str, bounds: object) -> str | None:
     """What is wrong with bounds that are texts, or a class in the place of what it makes; None where neither is so."""
     if isinstance(bounds, type):
         return f"bounds of {name} are the class {bounds.__name__}. Write for example bounds={{{name!r}: pymc_dp.Bins(0, 100)}}."
-    if isinstance(bounds, str) or (isinstance(bounds, list | tuple) and any(isinstance(end, str) for end in bounds)):
-        return f"bounds of {name} are texts. Write numbers, without quotation marks: bounds={{{name!r}: (0, 100)}}."
+    ends = bounds if isinstance(bounds, list | tuple | set | frozenset) else (bounds,)
+    if any(isinstance(end, str) for end in ends):
+        return (
+            f"bounds of {name} are texts. Write numbers, without quotation marks: bounds={{{name!r}: (0, 100)}}; or, if they are labels of"
+            f" levels, leave {name} out of bounds, and give the labels to the model as coords."
+        )
+    if any(isinstance(end, date | timedelta) or getattr(getattr(end, "dtype", None), "kind", "") in ("m", "M") for end in ends):
+        return (
+            f"bounds of {name} are dates, and a date in a record counts as missing. Write numbers, such as days since a date of your own,"
+            f" in the records and in bounds: bounds={{{name!r}: (0, 366)}}."
+        )
     return None
 
 
@@ -123,3 +133,12 @@ def attribute_error(thing: object, name: str, instead: Mapping[str, str]) -> Att
     """The error of an attribute that is not there, with what to write, by its name or for all."""
     words = f"A {type(thing).__name__} has no attribute {name!r}."
     return AttributeError(f"{words} {instead.get(name) or instead.get('', '')}".strip(), name=name, obj=thing)
+
+
+def not_opened(instead: str) -> Callable[..., NoReturn]:
+    """A method that answers ``with`` of a thing that is never opened and closed, as its ``__enter__`` and ``__exit__``."""
+
+    def refuse(thing: object, *_: object) -> NoReturn:
+        raise TypeError(f"A {type(thing).__name__} is not for a with statement. {instead}")
+
+    return refuse

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pymc_dp.privacy import budget
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, as_cost, check_neighbours, exact_delta, exact_epsilon, protected
 from pymc_dp.privacy.budget import WHOLE, Grant, Units, units_of
-from pymc_dp.privacy.calls import attribute_error, explained
+from pymc_dp.privacy.calls import attribute_error, explained, not_opened
 from pymc_dp.privacy.charges import Charge, Step, check_fits, cost_of_draws
 from pymc_dp.privacy.entries import cost_facts, cost_in, draw_facts, draws_in, follows, granted_in, readable, session_in, table, verified
 from pymc_dp.privacy.journal import Journal, Opened
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INSTEAD = {
     **dict.fromkeys(("epsilon", "delta", "spent", "left", "balance"), "Write ledger.granted, ledger.remaining() or ledger.entries()."),
     **dict.fromkeys(("to_dataframe", "to_frame", "history"), "Write ledger.entries()."),
-    **dict.fromkeys(("close", "save", "commit", "__enter__"), "Nothing is open between two calls, and each is on disk when it returns."),
+    **dict.fromkeys(("close", "save", "commit"), "Nothing is open between two calls, and each is on disk when it returns."),
 }
 
 
@@ -205,6 +205,8 @@ class Ledger:
 
         def __getattr__(self, name: str) -> object:
             raise attribute_error(self, name, INSTEAD)
+
+        __enter__ = __exit__ = not_opened("Write ledger = pymc_dp.Ledger(...), without with; nothing is open between two calls.")
 
     def __repr__(self) -> str:
         """What was granted, what is left, and the entries."""

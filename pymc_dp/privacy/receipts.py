@@ -14,7 +14,7 @@ from typing import NoReturn
 from pymc_dp.privacy.accounting import Cost, Refusal
 from pymc_dp.privacy.journal import process
 
-UNPAID = "This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release again."
+UNPAID = "This draw of noise has not been paid for. Every draw needs a charge of its own: call pymc_dp.release, or share_out, again."
 UNACCOUNTED = "unaccounted"
 """Stands in place of the head of a ledger where there is none."""
 

@@ -33,6 +33,8 @@ def check_person(key: object, source: Any, names: Sequence[str]) -> None:
     if not isinstance(key, str):
         raise Refusal('A session finds whose a row is in a column of the table. Write unit=pymc_dp.Person("patient_id", at_most=5).')
     if names.count(key) != 1:
+        if is_one(source, "pandas", "DataFrame") and key in source.index.names:
+            raise Refusal(f"{key} is the index of the table, not a column. Write frame.reset_index().")
         there = "no column" if key not in names else "several columns"
         raise Refusal(f"The table has {there} called {key}, which unit names. Rename its columns, or name another in unit.")
     check_key(source, key)

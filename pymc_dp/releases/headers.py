@@ -20,13 +20,28 @@ from pymc_dp.releases.stored import has_arrow, is_of_pandas, is_one
 KINDS = "a pandas or polars DataFrame, a pyarrow Table, {files}, {a}table of a DuckDB database"
 ALSO = ", an xarray.Dataset, or a DataFrame of dask or Spark"
 NEARLY = {
-    ("polars", "LazyFrame"): "Write frame.collect().",
+    ("polars", "LazyFrame"): "Write frame.collect(), or the path of its Parquet files.",
     ("pyarrow.dataset", "Dataset"): "Write dataset.files, or dataset.to_table().",
     ("duckdb", "DuckDBPyConnection"): 'Write connection.table("records").',
     ("pandas", "Series"): "Write series.to_frame().",
     ("builtins", "dict"): "Write pandas.DataFrame(...) of it.",
+    ("pyarrow", "RecordBatchReader"): "Write reader.read_all().",
+    ("pyarrow.parquet", "ParquetFile"): "Write the path of the file.",
+    ("xarray", "DataTree"): "Write tree.to_dataset().",
+    ("xarray", "DataArray"): "Write array.to_dataset(name=...).",
+    ("numpy", "ndarray"): "Write pandas.DataFrame(array, columns=[...]).",
 }
 """What to write for what is nearly a table."""
+READERS = {
+    **dict.fromkeys((".csv", ".txt"), "pandas.read_csv(path, dtype=...)"),
+    ".tsv": 'pandas.read_csv(path, sep="\\t", dtype=...)',
+    **dict.fromkeys((".db", ".duckdb"), 'duckdb.connect(path).table("records")'),
+    **dict.fromkeys((".arrow", ".feather"), "pyarrow.feather.read_table(path)"),
+    ".nc": "xarray.open_dataset(path).to_dataframe()",
+    **dict.fromkeys((".xlsx", ".xls"), "pandas.read_excel(path)"),
+    **dict.fromkeys((".json", ".jsonl"), "pandas.read_json(path)"),
+}
+"""What makes a table of a file that is no Parquet file, by how its name ends."""
 ONE_FILE, FILES = "the path of a Parquet file", "the path of a Parquet file or of a directory of some, a pattern of paths, a list of paths"
 
 
@@ -92,8 +107,19 @@ def file_at(path: str | PathLike) -> Path:
     except (TypeError, ValueError, OSError):
         there = False
     if not there:
-        raise Refusal("There is no file at this path. Write the path of one Parquet file.")
+        raise Refusal(_no_file(str(path)))
     return file
+
+
+def _no_file(path: str) -> str:
+    """What to write where there is no file at a path, by the signs of the path."""
+    if "://" in path:
+        return "Only files of this machine are read. Copy them here, or write pandas.read_parquet(url)."
+    if any(sign in path for sign in "*?["):
+        return "There is no file of this pattern. Write the path of one Parquet file."
+    if path.isidentifier():
+        return 'There is no file at this path. Write the path of one Parquet file, or connection.table("records") for a table of DuckDB.'
+    return "There is no file at this path. Write the path of one Parquet file."
 
 
 def _files_at(path: str | PathLike) -> list[Path]:
@@ -157,7 +183,7 @@ def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
         while not isinstance(held, np.ndarray) and type(held).__module__.startswith("xarray.") and hasattr(held, "array"):
             held = held.array
         known = type(held).__module__.startswith(("numpy", "pandas.", "xarray.backends."))
-        if not known:
+        if not known and not is_one(held, "pandas", "Categorical"):
             raise Refusal(
                 f"{name} is computed when it is read, by code that could fail because of one record. Write dataset.persist(), or open the"
                 " file without chunks, so that it is read in blocks."
@@ -167,10 +193,12 @@ def _check_arrays(dataset: Any, names: Sequence[str], words: Words) -> None:
 
 
 def _check_names(there: list, names: Sequence[str], words: Words, *, of_file: bool) -> None:
+    if lacking := [name for name in names if name not in there]:
+        what = "no column" if len(lacking) == 1 else "no columns"
+        raise Refusal(f"{words.table} has {what} called {', '.join(lacking)}. {words.rename.format(lacking[0])}")
     for name in names:
         if there.count(name) != 1:
-            what = "no column" if name not in there else "several columns"
-            raise Refusal(f"{words.table} has {what} called {name}. {words.rename.format(name)}")
+            raise Refusal(f"{words.table} has several columns called {name}. {words.rename.format(name)}")
         if of_file and any(name.startswith(f"{other}.") for other in there):
             raise Refusal(f"{name} could be a part of another column of the file. {words.other.format(name)}")
 
@@ -183,7 +211,9 @@ def _names_in(file: Path) -> list:
     try:
         return list(parquet.read_schema(file).names)
     except (ArrowException, OSError):
-        raise Refusal("The file at this path is no Parquet file. Write for example frame.to_parquet(path).") from None
+        read = READERS.get(file.suffix.lower())
+        instead = f"the table that it holds, for example {read}" if read else "for example frame.to_parquet(path)"
+        raise Refusal(f"The file at this path is no Parquet file. Write {instead}.") from None
 
 
 def names_in(table: Any) -> list | None:

@@ -89,13 +89,14 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
     """
     if "epsilon" not in arguments or "data" in arguments:
         raise Refusal("share_out needs epsilon and no data. Write for example share_out(model, parts=8, records=10**6, epsilon=1.0).")
+    parts, records = _of_numpy(parts), None if records is None else _of_numpy(records)
     if type(parts) is not int or not 1 <= parts <= MOST_PARTS:
         raise Refusal(f"parts must be a whole number from 1 to {MOST_PARTS}. Write in how many parts the records are.")
     kinds = ("bounds", "public", "unit", "neighbours", "missing", "disjoint")
     protection = protection_of(**{name: arguments.pop(name) for name in kinds if name in arguments}, persons=True)
     if protection.sized != (type(records) is int and records > 0):
         raise Refusal(
-            'Write records=, how many records all parts have together, which is public under "replace".'
+            'Write records=, a whole number: how many records all parts have together, which is public under "replace".'
             if protection.sized
             else "The number of records is private here. Leave records out."
         )
@@ -146,8 +147,9 @@ def partial_statistics(plan: SharedPlan, chunk: object, part: int, *, whole: boo
     """
     if not isinstance(plan, SharedPlan):
         raise Refusal("The plan is none of a shared release. Write partial_statistics(shared.plan, chunk, part).")
+    part = _of_numpy(part)
     if type(part) is not int or not 0 <= part < plan.parts:
-        raise Refusal(f"There are parts 0 to {plan.parts - 1}. Write which of them this is.")
+        raise Refusal(f"There are parts 0 to {plan.parts - 1}. Write which of them this is: partial_statistics(shared.plan, chunk, 0).")
     if whole != (plan.person is not None):
         raise Refusal(
             "A part is of single records, which the whole table would count in every part. Leave whole out."
@@ -192,6 +194,11 @@ def add_up(shared: SharedRelease, parts: Iterable[PartialStatistics]) -> Release
     if not isinstance(shared, SharedRelease):
         raise Refusal("This is no shared release. Write shared = pymc_dp.share_out(...), and add_up(shared, parts).")
     return shared._ready.finish(shared._receipt, _together(shared, parts))
+
+
+def _of_numpy(number: int) -> int:
+    """A whole number of NumPy, such as of a loop over an array, as one of Python."""
+    return int(number) if isinstance(number, np.integer) else number
 
 
 @boundary

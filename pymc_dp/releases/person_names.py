@@ -1,6 +1,7 @@
 """Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
 
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from pymc_dp.releases.stored import (
     is_of_pandas,
     is_one,
     is_text,
+    names_persons,
     of_codes,
     of_runs,
     short,
@@ -49,8 +51,10 @@ def check_key(table: Any, name: str) -> None:
         kinds = [parquet.read_schema(file).field(name).type for file in files]
     elif is_one(table, "pyarrow", "Table", "RecordBatch"):
         kinds = [table.schema.field(name).type]
-    if not all(map(_may_name, kinds)):
-        raise Refusal(f"{name} is of a type that names no person. Write whole numbers or text, for example column.cast(pyarrow.string()).")
+    for kind in kinds:
+        if not _may_name(kind):
+            other = "binary" if str(kind).startswith("fixed_size_binary") else "string"
+            raise Refusal(f"{name} is of a type that names no person. Write numbers or text, for example column.cast(pyarrow.{other}()).")
 
 
 def _may_name(kind: Any) -> bool:
@@ -59,7 +63,7 @@ def _may_name(kind: Any) -> bool:
 
     while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
-    return types.is_null(kind) or holds_levels(kind)
+    return types.is_null(kind) or names_persons(kind)
 
 
 def _objects(values: list) -> np.ndarray:
@@ -82,6 +86,9 @@ def _of_arrow(values: Any, declared: bool = True) -> np.ndarray:
         return np.concatenate([_nobody(0), *(_of_arrow(chunk, declared) for chunk in values.chunks)])
     if isinstance(values.type, pa.JsonType):
         values = values.storage
+    if isinstance(values.type, pa.UuidType):
+        several = values.storage.to_pylist()
+        return names_of(_objects([None if name is None else UUID(bytes=name) for name in several]))
     kind = values.type
     if not holds_levels(kind):
         return _nobody(len(values))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
+from uuid import UUID
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -164,6 +165,8 @@ def _name(value: object, declared: bool) -> bytes | None:
     """
     if isinstance(value, np.generic):
         value = _of_numpy(value)
+    if type(value) is UUID and type(number := getattr(value, "int", None)) is int and 0 <= number < 2**128:
+        value = str(value)
     if type(value) is bytes:
         value = value.decode(errors="surrogateescape")
     if type(value) is str:

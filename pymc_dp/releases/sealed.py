@@ -23,8 +23,19 @@ def write_sealed(tree: "xr.DataTree", path: str | PathLike[str], kind: str) -> N
         What is there is replaced.
     kind : str
         What the file holds, in a word: ``"release"`` or ``"answers"``. Only a reader of the same kind accepts it.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Before anything is written, where there is no such folder, or where the path is that of a folder.
     """
     whole = Path(realpath(fsdecode(path)))
+    if whole.is_dir():
+        raise IsADirectoryError(f"{path} is a folder. Write the path of a file in it.")
+    if not whole.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {whole.parent}. Make it first: pathlib.Path({str(whole.parent)!r}).mkdir(parents=True)."
+        )
     building = whole.with_name(f"{urandom(8).hex()}.new")
     try:
         tree.to_netcdf(building, engine="h5netcdf")

@@ -65,12 +65,12 @@ def is_of_pandas(dtype: object) -> bool:
 
 
 def stored_in_file(path: Path, names: Sequence[str]) -> Iterator[Any]:
-    """Columns of a Parquet file. One whose type holds no level is not read, so nothing in it can fail."""
+    """Columns of a Parquet file. One whose type holds no level and names nobody is not read, so nothing in it can fail."""
     import pyarrow as pa
     from pyarrow import parquet
 
     kinds = parquet.read_schema(path)
-    read = [name for name in names if holds_levels(kinds.field(name).type)]
+    read = [name for name in names if names_persons(kinds.field(name).type)]
     # Buffered ahead, as it is by default, all of the file stays in memory until it is closed; unbuffered, all of a group of rows.
     with parquet.ParquetFile(path, metadata=_metadata(path), pre_buffer=False, buffer_size=BYTES_AT_ONCE) as file:
         rows = file.metadata.num_rows
@@ -112,6 +112,13 @@ def holds_levels(kind: Any) -> bool:
     if isinstance(kind, pa.JsonType):  # as in DuckDB, where it is text
         return holds_levels(kind.storage_type)
     return is_text(kind) or any(of(kind) for of in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
+
+
+def names_persons(kind: Any) -> bool:
+    """Whether values of an Arrow type can say whose a row is: those of levels, and UUIDs, of which none is a level."""
+    import pyarrow as pa
+
+    return holds_levels(kind) or isinstance(kind, pa.UuidType)
 
 
 def is_text(kind: Any) -> bool:

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import warnings
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 
@@ -76,6 +77,45 @@ def test_what_others_call_it_gets_the_name_that_it_has_here(asked, words, tmp_pa
     release = pmdp.release(weights(), epsilon=1.0, bounds=BOUNDS, ledger=ledger)
     with pytest.raises(AttributeError, match=words):
         asked(release, ledger)
+
+
+def test_a_ledger_in_a_with_statement_is_told_to_have_none(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with (
+        pytest.raises(TypeError, match=r"Write ledger = pymc_dp\.Ledger\(\.\.\.\), without with"),
+        pmdp.Ledger(tmp_path / "l", epsilon=1, create=True),
+    ):
+        pass
+    assert pmdp.Ledger(tmp_path / "l").remaining().epsilon == 1
+
+
+def test_a_release_in_no_folder_is_told_to_have_one(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    release = pmdp.release(weights(), epsilon=1.0, bounds=BOUNDS)
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*none\. Make it first") as error:
+        release.to_netcdf(tmp_path / "none" / "weights.release")
+    exec(f"import pathlib; {str(error.value).split('Make it first: ')[1][:-1]}")
+    release.to_netcdf(tmp_path / "none" / "weights.release")
+    assert pmdp.Release.from_netcdf(tmp_path / "none" / "weights.release") == release
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        release.to_netcdf(tmp_path / "none")
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["weights.release"]
+
+
+@pytest.mark.parametrize(
+    "day", [date(2020, 1, 1), np.datetime64("2020-01-01"), pd.Timestamp("2020"), pd.Timedelta("1D"), np.timedelta64(1, "D")]
+)
+def test_bounds_that_are_dates_are_asked_for_as_numbers(day: object) -> None:
+    with pytest.raises(pmdp.Refusal, match="bounds of weight are dates, and a date in a record counts as missing"):
+        pmdp.inspect(weights(), bounds={"weight": (day, day)})
+
+
+def test_bounds_and_missing_levels_that_are_labels_are_told_where_labels_belong() -> None:
+    with pm.Model(coords={"side": ["left", "right"]}) as model:
+        pm.Categorical("vote", pm.Dirichlet("share", np.ones(2), dims="side"), observed=[0, 1])
+    with pytest.raises(pmdp.Refusal, match="if they are labels of levels, leave vote out of bounds, and give the labels to the model"):
+        pmdp.inspect(model, bounds={"vote": {"left", "right"}})
+    with pytest.raises(pmdp.Refusal, match=r"a level, counted from 0, that stands for them: missing=\{'vote': 2\}"):
+        pmdp.inspect(model, missing={"vote": "right"})
+    pmdp.inspect(model, missing={"vote": 1})
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "file"])

@@ -253,5 +253,6 @@ def test_what_names_no_column_of_persons_is_refused():
         (rows.rename(columns={"age": "who", "sex": "age"}).assign(sex="f"), "who", "several columns"),
         (rows, [1, 2], "in a column of the table"),
         (dates, "who", "names no person"),
+        (rows.set_index("who"), "who", "Write frame.reset_index()."),
     ):
         assert words in refused(pmdp.QuerySession, table, SCHEMA, unit=pmdp.Person(key, 2, name="who"))

@@ -148,6 +148,18 @@ def test_refusals_are_one_line_and_cost_nothing(folder, monkeypatch, capfd, case
     assert left(folder) == 2
 
 
+def test_a_pattern_without_quotation_marks_is_told_to_have_some(folder, monkeypatch, capfd):
+    """The shell has written the names of all files in its place."""
+    monkeypatch.setattr(sys, "argv", ["pymc_dp", *words(), "2.parquet", "3.parquet"])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 2
+    assert "unrecognized arguments: 2.parquet 3.parquet. --data takes one path or pattern" in capfd.readouterr().err
+    assert left(folder) == 2
+    monkeypatch.setattr(sys, "argv", ["pymc_dp", *words(data="rec*.parquet")])
+    assert command.main() == 0
+
+
 def test_a_failure_over_records_says_nothing_of_them_and_stays_charged(folder, monkeypatch, capfd):
     """A file whose pages are damaged behind a footer that is whole."""
     whole = bytearray((folder / "records.parquet").read_bytes())

@@ -67,6 +67,7 @@ def sources(frame, folder):
     connection.read_csv(str(folder / "records.csv"), header=True).create("records")
     yield connection.table("records")
     yield xr.Dataset({name: ("row", frame[name].to_numpy()) for name in frame})
+    yield xr.Dataset.from_dataframe(frame.astype("category"))
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -105,7 +106,7 @@ def test_inspect_says_what_is_read_as_a_label():
     shown = flat(pmdp.inspect(model(), data=labelled(places())))
     assert "site_of (a label of site, or a whole number from 0 to 2)" in shown
     assert "vote (a label of party, or a whole number from 0 to 2)" in shown
-    assert "text that is none of these will count as missing" in shown
+    assert "text that is none of these, will count as missing" in shown
     shown = flat(pmdp.inspect(model(sites=["2001-01-01", "north", "NA"]), data=places()))
     assert "site_of (a whole number from 0 to 2; no labels of site, which files of text may take for something else)" in shown
 

@@ -52,6 +52,16 @@ def test_parts_are_the_whole_and_each_counts_once(declared):
     assert added(again, travelled(computed(travelled(again.plan)))) == expected
 
 
+def test_numbers_of_parts_may_be_those_of_numpy():
+    shared = shared_out(parts=np.int64(PARTS), records=np.int32(N))
+    parts = [pmdp.partial_statistics(shared.plan, chunk, part) for part, chunk in zip(np.arange(PARTS), CHUNKS, strict=True)]
+    assert added(shared, travelled(parts)) == whole()
+    with seam_of(0):
+        assert "call pymc_dp.release, or share_out, again" in refused(pmdp.add_up, shared, parts)
+    assert "Write records=, a whole number" in refused(shared_out, records=float(N))
+    assert "partial_statistics(shared.plan, chunk, 0)" in refused(pmdp.partial_statistics, shared.plan, CHUNKS[0], 0.0)
+
+
 def killed_once(plan, chunk, part, place):
     """A worker that dies after it has read the second part from the end, the first time that it does."""
     statistics = pmdp.partial_statistics(plan, chunk, part)

@@ -1,6 +1,7 @@
 """Whose a row is rests on that row alone, though one odd name can change the type of the whole column that holds it."""
 
 import io
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -202,3 +203,44 @@ def test_dates_in_a_file_are_not_read(tmp_path, far):
     with xr.open_dataset(tmp_path / "records.nc") as opened:
         words = refused(sums, opened, unit=Person("who", 1), neighbours="add_remove")
     assert words.startswith("who is in a file and holds no numbers")
+
+
+def test_a_uuid_names_whom_its_text_names(tmp_path):
+    """In Python, Arrow, DuckDB and files; one that was damaged in memory names nobody, and stops nothing."""
+    several = [UUID(int=10**30 * k + 7) for k in (5, 3, 5)]
+    text = [str(name) for name in several]
+    expected = np.vstack([names_of(np.array(text, dtype=object)), np.zeros((1, 2), dtype=np.uint64)])
+    table = arrow(pa.array([*(name.bytes for name in several), None], pa.uuid()))
+    parquet.write_table(table, tmp_path / "arrow.parquet")
+    database = duckdb.connect()
+    database.from_arrow(arrow([*text, None])).project("who::UUID AS who, y").create("records")
+    database.table("records").write_parquet(str(tmp_path / "duckdb.parquet"))
+    objects = pd.Series([*several, None], dtype=object)
+    frames = pd.DataFrame({"who": objects, "y": 0}), pd.DataFrame({"who": objects.astype(pd.ArrowDtype(pa.uuid())), "y": 0})
+    files = tmp_path / "arrow.parquet", tmp_path / "duckdb.parquet"
+    held = pl.DataFrame({"who": pl.Series([*several, None], dtype=pl.Object), "y": [0] * 4})
+    for data in (table, *files, database.table("records"), *frames, held):
+        np.testing.assert_array_equal(in_table(data), expected)
+    np.testing.assert_array_equal(in_unit(Person([*several, None], 1, name="patient")), expected)
+    damaged = object.__new__(UUID)
+    for number in (None, "7", -1, 2**128, 7.0):
+        if number is not None:
+            object.__setattr__(damaged, "int", number)
+        assert not in_unit(Person([damaged, several[0]], 1, name="patient"))[0].any()
+
+
+def test_uuids_that_stand_as_bytes_are_told_to_be_read_as_such():
+    table = arrow(pa.array([UUID(int=k).bytes for k in (1, 2, 1)], pa.binary(16)))
+    assert "column.cast(pyarrow.binary())" in refused(in_table, table)
+    whose = in_table(table.set_column(0, "who", table.column("who").cast(pa.binary())))
+    assert (whose[0] == whose[2]).all()
+    assert (whose[0] != whose[1]).any()
+    values = table.set_column(1, "y", pa.array([UUID(int=k).bytes for k in (1, 2, 1)], pa.uuid())).drop_columns("who")
+    assert all(np.isnan(block["y"]).all() for block in Source.of(values, ("y",), (), None).blocks())  # a UUID is no level
+
+
+@pytest.mark.parametrize("rows", [3, np.int64(3), np.uint8(3)])
+def test_how_many_rows_count_may_be_a_number_of_numpy(rows):
+    assert repr(Person("who", at_most=rows)) == "Person('who', at_most=3)"
+    assert "Person needs" in refused(Person, "who", at_most=np.float64(3))
+    assert "Person needs" in refused(Person, "who", at_most=np.int64(0))

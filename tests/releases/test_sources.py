@@ -80,7 +80,7 @@ def test_inspect_says_the_columns_and_reads_none(tmp_path, monkeypatch):
         assert len(shown[neighbours]) == 1
     [text], [private] = shown.values()
     read_as = "site (a whole number from 0 to 2)", "k (a whole number from 0 to 1)", "y (a number from -1 to 1)"
-    for said in (*read_as, "none was read", "text that is none of these will count as missing"):
+    for said in (*read_as, "none was read", "text that is none of these, will count as missing"):
         assert said in text
         assert said in private
     assert "from 50 records" in text
@@ -101,15 +101,42 @@ def test_inspect_finds_the_key_among_the_columns():
 def test_what_is_nearly_a_table_is_answered_by_what_to_write(tmp_path):
     rows(5).to_parquet(tmp_path / "records.parquet")
     nearly = {
-        "Write frame.collect().": pl.from_pandas(rows(5)).lazy(),
+        "Write frame.collect(), or the path": pl.from_pandas(rows(5)).lazy(),
         "Write dataset.files, or dataset.to_table().": pyarrow_dataset.dataset(tmp_path / "records.parquet"),
         'Write connection.table("records").': duckdb.connect(),
         "Write series.to_frame().": rows(5)["y"],
         "Write pandas.DataFrame(...) of it.": {"y": [1.0]},
+        "Write reader.read_all().": pa.Table.from_pandas(rows(5)).to_reader(),
+        "Write the path of the file.": parquet.ParquetFile(tmp_path / "records.parquet"),
+        "Write tree.to_dataset().": xr.DataTree(xr.Dataset.from_dataframe(rows(5))),
+        "Write array.to_dataset(name=...).": xr.DataArray([1.0], name="y"),
+        "Write pandas.DataFrame(array, columns=[...]).": rows(5).to_numpy(),
         "or a DataFrame of dask or Spark. Write for example data=pandas.DataFrame(...)": [1, 2],
     }
     for said, data in nearly.items():
         assert said in refused(pmdp.inspect, model(), data=data)
+
+
+def test_a_path_without_parquet_is_answered_by_what_to_write(tmp_path):
+    (tmp_path / "records.csv").write_text("y\n1\n")
+    (tmp_path / "records.dat").write_text("y")
+    said = {
+        "records": 'connection.table("records") for a table of DuckDB',
+        "s3://bucket/records.parquet": "Only files of this machine are read",
+        str(tmp_path / "*.parquet"): "There is no file of this pattern",
+        str(tmp_path / "records.parquet"): "There is no file at this path. Write the path of one Parquet file.",
+        str(tmp_path / "records.csv"): "Write the table that it holds, for example pandas.read_csv(path, dtype=...).",
+        str(tmp_path / "records.dat"): "Write for example frame.to_parquet(path).",
+    }
+    for path, words in said.items():
+        assert words in refused(pmdp.inspect, model(), data=path)
+
+
+def test_all_columns_that_are_not_there_are_named(tmp_path):
+    words = refused(pmdp.inspect, model(), data=rows(5).rename(columns={"site": "Site", "y": "Y"}))
+    assert "data has no columns called site, y. Name every column as the observed variable" in words
+    assert "data has no column called k." in refused(pmdp.inspect, model(), data=rows(5).drop(columns="k"))
+    assert "several columns called k." in refused(pmdp.inspect, model(), data=pd.concat([rows(5), rows(5)[["k"]]], axis=1))
 
 
 def of_pandas():
