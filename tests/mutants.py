@@ -978,6 +978,10 @@ MUTANTS = (
         "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_normal_by_flag-private]",
     ),
     Mutant(
+        "any number of trials taken for one", "models/observed.py", "if plain_number(trials) == 1 else random", "if True else random",
+        "a Binomial of two trials is no Bernoulli", "test_one_trial.py::test_one_of_two_trials_has_none",
+    ),
+    Mutant(
         "an infinite integral taken for a number", "models/custom_density.py", "np.where(far > whole / 2, np.inf, whole)", "whole",
         "what lies in a bin is a probability", "test_custom_density.py::test_an_integral_that_is_infinite_is_none",
     ),
