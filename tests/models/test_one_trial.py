@@ -32,3 +32,14 @@ def test_a_logistic_regression_of_one_trial_has_scores():
 def test_one_of_two_trials_has_none():
     with pytest.raises(pmdp.Refusal, match="Binomial, is not normal"):
         pmdp.release(regression(of_trials(2)), epsilon=1.0, bounds={"x": (-1, 1)})
+
+
+def test_a_single_total_is_observed_as_its_refusal_says():
+    def tossed(observed):
+        with pm.Model() as model:
+            pm.Binomial("w", n=9, p=pm.Beta("p", 1, 1), observed=observed)
+        return model
+
+    with pytest.raises(pmdp.Refusal, match=r'observed=\[total\] with unit="individual"'):
+        pmdp.release(tossed(6), epsilon=1.0)
+    assert pmdp.release(tossed([6]), epsilon=1.0, unit="individual").statistics[0].structure == "aggregate"
