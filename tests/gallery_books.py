@@ -456,13 +456,4 @@ def named_dims_by_switch(r):
     return {"bounds": {"treated": (0, 1)}}
 
 
-@entry("linear")
-def product_in_a_column_of_its_own(r):
-    """A trial with a private covariate, whose product with the public treatment is computed beforehand."""
-    x, treated, b = pm.Data("x", r.z), pm.Data("treated", r.h), pm.Normal("b", shape=4)
-    mu = b[0] + b[1] * treated + b[2] * x + b[3] * pm.Data("treated_x", r.h * r.z)
-    pm.Normal("y", mu, pm.HalfNormal("s", 3), observed=r.x)
-    return {"bounds": {"y": REALS, "x": UNIT, "treated_x": UNIT}, "public": ["treated"]}
-
-
 BOOKS = tuple(each.name for each in GALLERY[FIRST:])
