@@ -969,8 +969,21 @@ MUTANTS = (
         "test_binned.py::test_what_a_custom_density_integrates_to_shows_no_record_that_it_holds",
     ),
     Mutant(
-        "any function taken for a density", "models/custom_density.py", "if not 2 * alike.max(initial=0) > integrals.size:", "if not integrals.size:",
+        "any function taken for a density", "models/custom_density.py", "if 2 * alike.max(initial=0) > len(integrals):", "if len(integrals):",
         "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[a factor that rests on a parameter, left out]",
+    ),
+    Mutant(
+        "what is told of each record is not tried by itself", "models/custom_density.py", "    of_data = [number is None and _is_data(parameter)",
+        "    of_data = [False and _is_data(parameter)", "what lies in a bin is a probability, whatever is told of a record",
+        "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_normal_by_flag-private]",
+    ),
+    Mutant(
+        "any number of trials taken for one", "models/observed.py", "if plain_number(trials) == 1 else random", "if True else random",
+        "a Binomial of two trials is no Bernoulli", "test_one_trial.py::test_one_of_two_trials_has_none",
+    ),
+    Mutant(
+        "an infinite integral taken for a number", "models/custom_density.py", "np.where(far > whole / 2, np.inf, whole)", "whole",
+        "what lies in a bin is a probability", "test_custom_density.py::test_an_integral_that_is_infinite_is_none",
     ),
     Mutant(
         "probabilities of whole numbers integrated", "models/binned.py", "    elif whole:\n", "    elif False:\n", "bins of counts hold sums of probabilities",

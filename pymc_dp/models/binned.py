@@ -151,7 +151,7 @@ def _custom(random: Variable) -> Parametrised:
     elif operation_problem(operation, lambda thing: False):  # of an array that may hold records not even the integral may be looked at
         raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
     else:
-        check_density(density, len(parameters), nodes_between)
+        check_density(density, parameters, nodes_between)
     return Parametrised(parameters, cores, lambda *ps: operation(*ps), between=between)
 
 

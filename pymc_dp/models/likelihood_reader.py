@@ -264,7 +264,9 @@ def _outcome_not_in_bins(observed: Observed, distribution: str, in_bins: Iterabl
 def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
     """Refuse what must not stand above a likelihood, or above a prior as well as above it."""
     if observed.ndim == 0:
-        raise Unreduced("it is a single number, without an axis of records. Observe an array with one entry per record")
+        total = ', or a total of individuals as observed=[total] with unit="individual"'
+        whole = total if name_of_operation(observed.random.owner.op) in ("Binomial", "Poisson") else ""
+        raise Unreduced(f"it is a single number, without an axis of records. Observe an array with one entry per record{whole}")
     if observed.array is None:
         raise Unreduced("its values are computed in the graph. Compute them before the model, and observe the array or a pm.Data")
     names = {other.name for other in arrays.observed} | arrays.imputed

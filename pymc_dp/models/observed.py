@@ -12,6 +12,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import Output
 from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.random.basic import BinomialRV, bernoulli
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
@@ -166,6 +167,7 @@ def _with_parameters(observed: Observed, graph: ModelGraph) -> Observed:
         random = random.owner.inputs[0]
     if hasattr(random.type, "dims"):
         random = lowered(random, graph.graph)
+    random = _of_one_trial(random)
     operation, unread = random.owner.op, ""
     try:
         tree = parametrised_in_bins(random) if observed.binned else parametrised(random)
@@ -182,6 +184,14 @@ def _with_parameters(observed: Observed, graph: ModelGraph) -> Observed:
     # PyMC restricts parameters where it makes the likelihood anew, and leaves them as they are where it cannot.
     parameters = tuple(parameters) if whole else tuple(_without_mask(p, observed.missing) for p in parameters)
     return replace(observed, random=random, parameters=parameters, cores=cores, tree=tree, unread=unread)
+
+
+def _of_one_trial(random: Variable) -> Variable:
+    """A Binomial of one trial as the Bernoulli variable that it is."""
+    if not isinstance(random.owner.op, BinomialRV):
+        return random
+    rng, size, trials, p = random.owner.inputs
+    return bernoulli(p, size=size, rng=rng) if plain_number(trials) == 1 else random
 
 
 def _with_stand_ins(observed: Observed, parents: Sequence[Observed], stand_ins: dict[tuple[str, str], Variable]) -> tuple[Variable, ...]:

@@ -77,7 +77,7 @@ def at_made_up_numbers(expressions: Sequence[Variable], inputs: Sequence[tuple[V
 
 
 def _made_up(variable: Variable, *, adds_up: bool, rows_along: int | None = None, whole: bool = False) -> Variable | None:
-    """A constant of a variable's type; None where its shape is not known."""
+    """A constant of a variable's type; None where its shape is not known. Unknowns increase along their last axis, as cutpoints must."""
     shape = [ROWS if axis == rows_along else length for axis, length in enumerate(variable.type.shape)]
     if None in shape:
         known = constant_value(variable.owner.inputs[0].shape) if variable.owner is not None else None
@@ -90,4 +90,6 @@ def _made_up(variable: Variable, *, adds_up: bool, rows_along: int | None = None
     values = 0.1 + 0.8 * (np.arange(1, prod(shape) + 1) * IRRATIONAL % 1).reshape(shape)
     if adds_up and values.ndim:
         values = values / values.sum(axis=-1, keepdims=True)
+    elif values.ndim and rows_along is None:
+        values = np.sort(values, axis=-1)
     return pt.constant(values.astype(dtype))

@@ -106,6 +106,15 @@ def graded(Y):
     return model
 
 
+def graded_by_cutpoints(Y):
+    """Cutpoints that a transform keeps in order."""
+    with pm.Model() as model:
+        ordered = {"transform": pm.distributions.transforms.ordered, "initval": np.tile([-1.0, 1.0], (Y.shape[1], 1))}
+        cuts, theta = pm.Normal("cuts", [-1.0, 1.0], 1, shape=(Y.shape[1], 2), **ordered), pm.Normal("theta", shape=len(Y))
+        pm.OrderedLogistic("y", eta=pm.LogNormal("a", 0, 0.5, shape=Y.shape[1]) * theta[:, None], cutpoints=cuts, observed=Y)
+    return model
+
+
 def bernoulli(p):
     return np.stack([1 - p, p], axis=-1)
 
@@ -116,6 +125,10 @@ def trials(p, n=3):
 
 def by_steps(above):
     return np.stack([1 - above[..., 0], above[..., 0] * (1 - above[..., 1]), above[..., 0] * above[..., 1]], axis=-1)
+
+
+def by_cutpoints(eta, cuts):
+    return np.diff(special.expit(cuts - eta[..., None]), axis=-1, prepend=0.0, append=1.0)
 
 
 # The probabilities (..., items, values) of a person's answers at numbers t of a standard normal, shape (t, persons or 1, items, values).
@@ -131,6 +144,7 @@ MODELS = {
     steep: (answers(items=8), {}, lambda v: bernoulli(special.expit(10 * (T - v["b"])))),
     many_trials: (answers(32, items=2), {}, lambda v: trials(special.expit(5 * T - v["b"]), 31)),
     graded: (answers(3), {}, lambda v: by_steps(special.expit(T[..., None] - v["b"]))),
+    graded_by_cutpoints: (answers(3), {}, lambda v: by_cutpoints(v["a"] * T, v["cuts"])),
 }
 
 

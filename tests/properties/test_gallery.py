@@ -1,11 +1,12 @@
 """Models as PyMC users write them: the rewritten model is theirs at exact statistics, and holds nothing of the records."""
 
-import gallery_bins  # noqa: F401  its models are added to GALLERY, as are those of gallery_found
+import gallery_bins  # noqa: F401  its models are added to GALLERY, as are those of gallery_found and gallery_books
 import gallery_found  # noqa: F401
 import numpy as np
 import pytest
 from checks import EXACT, check_finite, check_no_records, log_density, pickled, points, spread_of_differences
 from gallery import GALLERY, MARK, N, records
+from gallery_books import BOOKS
 
 import pymc_dp as pmdp
 
@@ -16,9 +17,9 @@ WAITING = {"yearly_latent_gp": "constants in inner graphs have no name yet"}
 
 
 def parametrised(entries, waiting=WAITING, every=1):
-    """Entries, of which by default every so many runs, and all others in the slow suite."""
+    """Entries, of which by default every so many runs, of those of books a sixth, and all others in the slow suite."""
     waits = {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in waiting.items()}
-    marks = [[pytest.mark.slow] if k % every else [] for k, _ in enumerate(entries)]
+    marks = [[pytest.mark.slow] if k % every or (entry.name in BOOKS and k % 6) else [] for k, entry in enumerate(entries)]
     several = zip(entries, marks, strict=True)
     return pytest.mark.parametrize(
         "entry", [pytest.param(e, id=e.name, marks=[*some, *([waits[e.name]] if e.name in waits else [])]) for e, some in several]
