@@ -135,6 +135,14 @@ MUTANTS = (
         "no record is in a posterior without noise", "test_noisy_numbers_refused.py::test_records_do_not_pass_for_published_numbers[observed]",
     ),
     Mutant(
+        "what was added to a private model passes for its release", "sampling.py", "_drawn(draws, unchanged(model),", "_drawn(draws, model,",
+        "no record is in a posterior without noise", "test_again.py::test_records_do_not_pass_for_a_release[observed]",
+    ),
+    Mutant(
+        "other numbers in the place of a release", "private_models/as_made.py", "if changed := made.changed(private):", "if changed := []:",
+        "no record is in a posterior without noise", "test_again.py::test_records_do_not_pass_for_a_release[released]",
+    ),
+    Mutant(
         "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)), labels)",
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
