@@ -409,8 +409,8 @@ MUTANTS = (
         "test_accounting.py::test_what_is_no_cost_is_refused",
     ),
     Mutant(
-        "booleans as numbers", "privacy/accounting.py", "elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and",
-        "elif isinstance(epsilon, Real) and", "epsilon=True is a slip, not a budget of 1",
+        "booleans as numbers", "privacy/accounting.py", "(isinstance(epsilon, Real) and not _is_named_otherwise(epsilon)) or",
+        "isinstance(epsilon, Real) or", "epsilon=True is a slip, not a budget of 1",
         "test_accounting.py::test_what_is_no_cost_is_refused",
     ),
     Mutant(
