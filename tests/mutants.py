@@ -405,7 +405,7 @@ MUTANTS = (
         "exact = Fraction(float(epsilon))", "ten charges of 0.1 are 1", "test_accounting.py::test_a_tenth_is_a_tenth[0.1]",
     ),
     Mutant(
-        "negative epsilon", "privacy/accounting.py", "    if exact <= 0:\n", "    if exact == 0:\n", "no charge gives budget back",
+        "negative epsilon", "privacy/accounting.py", "not 0 < nearest_double(epsilon)", "not 0 != nearest_double(epsilon)", "no charge gives budget back",
         "test_accounting.py::test_what_is_no_cost_is_refused",
     ),
     Mutant(
