@@ -401,8 +401,8 @@ MUTANTS = (
     ),
     # ---------- accounting
     Mutant(
-        "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",
-        "exact = Fraction(float(epsilon))", "ten charges of 0.1 are 1", "test_accounting.py::test_a_tenth_is_a_tenth[0.1]",
+        "epsilon as the nearest double", "privacy/accounting.py", "return Fraction(Decimal(repr(float(epsilon))))",
+        "return Fraction(float(epsilon))", "ten charges of 0.1 are 1", "test_accounting.py::test_a_tenth_is_a_tenth[0.1]",
     ),
     Mutant(
         "negative epsilon", "privacy/accounting.py", "not 0 < nearest_double(epsilon)", "not 0 != nearest_double(epsilon)", "no charge gives budget back",
