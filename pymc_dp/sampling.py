@@ -23,6 +23,7 @@ from pymc_dp.privacy.ledger import Ledger, Part
 from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
+from pymc_dp.private_models.as_made import unchanged
 from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
@@ -244,9 +245,8 @@ def sample(
     if isinstance(publication, Noted | Release):
         declared = {"bounds": bounds, "public": [*public] or None, "missing": missing, "disjoint": disjoint, "weights": weights}
         arguments = declared | {"epsilon": epsilon, "delta": delta or None, "ledger": ledger, "data": data}
-        arguments["mechanism"] = None if mechanism == "laplace" else mechanism
-        arguments["neighbours"] = None if neighbours == "replace" else neighbours
-        arguments |= {"noise_aware": None if noise_aware is True else noise_aware, "unit": None if unit == "row" else unit}
+        usual = {"mechanism": (mechanism, "laplace"), "neighbours": (neighbours, "replace"), "noise_aware": (noise_aware, True)}
+        arguments |= {name: value for name, (value, default) in (usual | {"unit": (unit, "row")}).items() if value != default}
         _check_nothing_to_pay(publication, [name for name, value in arguments.items() if value is not None])
         return _of_public_numbers(draws, model, publication, sampler)
     protection = protection_of(
@@ -283,7 +283,7 @@ def _of_public_numbers(draws: int, model: pm.Model, publication: Noted | Release
     settings = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, settings)
     if isinstance(publication, Release):
-        return _drawn(draws, model, publication, settings)
+        return _drawn(draws, unchanged(model), publication, settings)
     publication.check_complete(model)
     if "step" not in settings and tables_of(publication):
         settings["step"] = table_steps(model)

@@ -135,6 +135,14 @@ MUTANTS = (
         "no record is in a posterior without noise", "test_noisy_numbers_refused.py::test_records_do_not_pass_for_published_numbers[observed]",
     ),
     Mutant(
+        "what was added to a private model passes for its release", "sampling.py", "_drawn(draws, unchanged(model),", "_drawn(draws, model,",
+        "no record is in a posterior without noise", "test_again.py::test_records_do_not_pass_for_a_release[observed]",
+    ),
+    Mutant(
+        "other numbers in the place of a release", "private_models/as_made.py", "if changed := made.changed(private):", "if changed := []:",
+        "no record is in a posterior without noise", "test_again.py::test_records_do_not_pass_for_a_release[released]",
+    ),
+    Mutant(
         "a column of text as a whole", "releases/source.py", "        return _one_by_one(decoded(short(values)), labels)",
         "        return np.full(len(values), np.nan)", "one record that makes a column text moves no other",
         "test_data.py::test_a_type_that_one_record_changes_is_read_as_numbers",
@@ -393,16 +401,16 @@ MUTANTS = (
     ),
     # ---------- accounting
     Mutant(
-        "epsilon as the nearest double", "privacy/accounting.py", "exact = Fraction(Decimal(repr(float(epsilon))))",
-        "exact = Fraction(float(epsilon))", "ten charges of 0.1 are 1", "test_accounting.py::test_a_tenth_is_a_tenth[0.1]",
+        "epsilon as the nearest double", "privacy/accounting.py", "return Fraction(Decimal(repr(float(epsilon))))",
+        "return Fraction(float(epsilon))", "ten charges of 0.1 are 1", "test_accounting.py::test_a_tenth_is_a_tenth[0.1]",
     ),
     Mutant(
-        "negative epsilon", "privacy/accounting.py", "    if exact <= 0:\n", "    if exact == 0:\n", "no charge gives budget back",
+        "negative epsilon", "privacy/accounting.py", "not 0 < nearest_double(epsilon)", "not 0 != nearest_double(epsilon)", "no charge gives budget back",
         "test_accounting.py::test_what_is_no_cost_is_refused",
     ),
     Mutant(
-        "booleans as numbers", "privacy/accounting.py", "elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and",
-        "elif isinstance(epsilon, Real) and", "epsilon=True is a slip, not a budget of 1",
+        "booleans as numbers", "privacy/accounting.py", "(isinstance(epsilon, Real) and not _is_named_otherwise(epsilon)) or",
+        "isinstance(epsilon, Real) or", "epsilon=True is a slip, not a budget of 1",
         "test_accounting.py::test_what_is_no_cost_is_refused",
     ),
     Mutant(

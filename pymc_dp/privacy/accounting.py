@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
-from math import exp, inf, isfinite, log, log1p
+from math import exp, inf, log, log1p
 from numbers import Real
 from typing import TypeGuard
 
@@ -177,17 +177,15 @@ def exact_epsilon(epsilon: object) -> Fraction:
     Raises
     ------
     Refusal
-        For anything else, booleans and strings included.
+        For anything else, booleans, durations and strings included, and for what no double is near: results say what they cost in
+        doubles, too, where it would be 0 or infinite.
     """
-    if isinstance(epsilon, Fraction) or (isinstance(epsilon, Decimal) and epsilon.is_finite()):
-        exact = Fraction(epsilon)
-    elif isinstance(epsilon, Real) and not _is_boolean(epsilon) and isfinite(nearest_double(epsilon)):
-        exact = Fraction(Decimal(repr(float(epsilon))))
-    else:
+    number = (isinstance(epsilon, Real) and not _is_named_otherwise(epsilon)) or (isinstance(epsilon, Decimal) and epsilon.is_finite())
+    if not number or not 0 < nearest_double(epsilon) < inf:  # type: ignore[arg-type]
         raise Refusal("epsilon must be a positive finite number. Write for example epsilon=1.0.")
-    if exact <= 0:
-        raise Refusal("epsilon must be a positive finite number. Write for example epsilon=1.0.")
-    return exact
+    if isinstance(epsilon, Fraction | Decimal):
+        return Fraction(epsilon)
+    return Fraction(Decimal(repr(float(epsilon))))  # type: ignore[arg-type]
 
 
 def shares(names: Sequence[str], weights: Weights = None, disjoint: Sequence[Sequence[str]] = ()) -> dict[str, Fraction]:
@@ -223,7 +221,7 @@ def shares(names: Sequence[str], weights: Weights = None, disjoint: Sequence[Seq
 
 def exact_delta(delta: object) -> Fraction:
     """The exact value of a delta as the user wrote it, from 0 to less than 1."""
-    if isinstance(delta, Real) and not _is_boolean(delta) and delta == 0:
+    if (isinstance(delta, Real) and not _is_named_otherwise(delta) and delta == 0) or (isinstance(delta, Decimal) and delta.is_zero()):
         return Fraction(0)
     try:
         exact = exact_epsilon(delta)
@@ -244,7 +242,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     if not 0 < delta < 1:
         raise ValueError("delta must lie between 0 and 1")
 
-    log_delta = log(delta.numerator) - log(delta.denominator)  # a delta may be below all doubles
+    log_delta = log(delta.numerator) - log(delta.denominator)
 
     def value(log_excess: float) -> float:
         excess = exp(log_excess)
@@ -332,5 +330,6 @@ def is_whole(value: object, least: int, most: float = inf) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_"}
+def _is_named_otherwise(value: object) -> bool:
+    """Whether a value is a truth value or a duration, which Python and NumPy take for integers."""
+    return isinstance(value, bool) or type(value).__name__ in {"bool", "bool_", "timedelta64"}

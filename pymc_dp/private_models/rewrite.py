@@ -25,6 +25,7 @@ from pymc_dp.plans.plan import check_noise_aware, refuse_problems
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.private_models.as_made import as_made
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.matching import difference, refuse_older
@@ -156,7 +157,7 @@ def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) ->
         if words := difference(likelihood, noisy):
             raise Refusal(f"{ANOTHER_SHAPE} Of {likelihood.name}: {words}.")
     private = assembled(spec, pairs, noise_aware=noise_aware, tables=release.network is not None)
-    private.privacy = release
+    private.privacy, private.as_made = release, as_made(private)
     return private
 
 

@@ -20,9 +20,10 @@ from pymc_dp.models.structure import indices_into
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.privacy.accounting import Refusal, protected
 from pymc_dp.privacy.receipts import UNACCOUNTED
+from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import assembled, at_cells, spec_like_all, without_likelihoods
-from pymc_dp.publications.publication import Noted, terms_of
+from pymc_dp.publications.publication import Noted
 from pymc_dp.publications.same_people import combined
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import SEVERAL, Release
@@ -50,7 +51,7 @@ class Federation(Noted):
         Whose releases each observed variable of the model holds.
     same_people : tuple of tuples of str
         Holders whose releases are of the same people, as the user says.
-    terms : frozenset of str
+    terms : AsMade
         See ``Noted``.
     """
 
@@ -58,7 +59,7 @@ class Federation(Noted):
     statistics: tuple[NoisyStatistic, ...]
     holders: Mapping[str, tuple[str, ...]]
     same_people: tuple[tuple[str, ...], ...]
-    terms: frozenset[str]
+    terms: AsMade
 
     def __str__(self) -> str:
         """A line for every holder, and whose people are the same."""
@@ -134,7 +135,7 @@ def federated(model: pm.Model, releases: Mapping[str, Release], same_people: obj
     pairs, holders = _pairs(spec, parts, groups)
     _check_tables(spec, pairs, holders)
     private = assembled(spec, pairs)
-    private.publication = Federation(dict(releases), private.released, holders, groups, terms_of(private))
+    private.publication = Federation(dict(releases), private.released, holders, groups, as_made(private))
     return private
 
 

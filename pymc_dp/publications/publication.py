@@ -13,6 +13,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.private_models.as_made import AsMade
 from pymc_dp.publications.noises import Step
 from pymc_dp.publications.opendp_laws import from_opendp
 
@@ -80,8 +81,8 @@ class Noted(ABC):
 
     statistics: "tuple[NoisyStatistic, ...]"
     """What the model observes, where these are statistics of records."""
-    terms: frozenset[str]
-    """Names of all that the model observes, and of its potentials, when it was made. Whatever was added later nobody has published."""
+    terms: AsMade
+    """What the model held when it was made. Whatever was added later nobody has published."""
 
     @property
     def rows(self) -> "Mapping[str, Codebook]":
@@ -106,8 +107,10 @@ class Noted(ABC):
         """What to write where something was added to the model."""
 
     def check_complete(self, model: pm.Model) -> None:
-        """Refuse a model that observes more than it did when it was made: records would pass for published numbers."""
-        if added := sorted(terms_of(model) - self.terms):
+        """Refuse a model that holds more than it did when it was made, or other numbers: records would pass for published ones."""
+        if changed := self.terms.changed(model):
+            raise Refusal(f"{changed[0]} is no longer what was published. Make the model again, with published.")
+        if added := self.terms.added(model):
             raise Refusal(
                 f"{added[0]} was added to a model of published numbers, and nothing is said of how it was published."
                 f" {self.remedy(added[0])} Records that are private need a model of their own."
@@ -121,13 +124,13 @@ class Publication(Noted):
     Attributes
     ----------
     laws : mapping of str to Codebook
-    terms : frozenset of str
+    terms : AsMade
     statistics : tuple of NoisyStatistic
         See ``Noted``.
     """
 
     laws: Mapping[str, Codebook]
-    terms: frozenset[str]
+    terms: AsMade
     statistics: "tuple[NoisyStatistic, ...]" = ()
 
     @property
@@ -159,11 +162,6 @@ class Publication(Noted):
     def remedy(self, added: str) -> str:
         """What to write where something was added to the model."""
         return f"Add it to the model of the truth, and write what was done to it: published(truth, {{..., {added!r}: pymc_dp.Exact()}})."
-
-
-def terms_of(model: pm.Model) -> frozenset[str]:
-    """Names of what a model observes, and of its potentials: by these alone records enter its posterior."""
-    return frozenset(str(term.name) for term in (*model.observed_RVs, *model.potentials))
 
 
 def noted(tree: "xr.DataTree", publication: Noted) -> "xr.DataTree":

@@ -17,10 +17,11 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.models.model_graph import without_initial_values
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
+from pymc_dp.private_models.as_made import as_made
 from pymc_dp.publications.beside_sums import observed_too, without
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
-from pymc_dp.publications.publication import Codebook, Publication, steps_of, terms_of
+from pymc_dp.publications.publication import Codebook, Publication, steps_of
 from pymc_dp.publications.responses import observe_answers
 from pymc_dp.publications.rows import TRUE, is_split, observe_alone, read, taken_out
 from pymc_dp.publications.sums import of_sums
@@ -161,7 +162,7 @@ def _of_rows(model: pm.Model, laws: Any, values: Mapping[str, object] | None) ->
             with clone:
                 observe_alone(published_rows)
     _in_order(model, clone)
-    clone.publication = Publication(books, terms_of(clone))
+    clone.publication = Publication(books, as_made(clone))
     return clone
 
 
@@ -178,7 +179,7 @@ def _of_sums(model: pm.Model, laws: Any, values: Mapping[str, object] | None, st
     observed_too(sums, rows)
     _in_order(model, sums)
     beside = {name: rows.publication.laws[name] for name in laws}
-    sums.publication = replace(sums.publication, beside=beside, terms=terms_of(sums))
+    sums.publication = replace(sums.publication, beside=beside, terms=as_made(sums))
     return sums
 
 

@@ -20,8 +20,9 @@ from pymc_dp.models.pickled import unlisted
 from pymc_dp.models.problems import MOST_WRITTEN, numbers_in
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.publications.bin_chances import binned_value, chances_of
-from pymc_dp.publications.publication import Noted, terms_of
+from pymc_dp.publications.publication import Noted
 from pymc_dp.publications.rows import as_computed, taken_out
 from pymc_dp.releases.answers import RandomisedAnswers
 
@@ -48,7 +49,7 @@ def observe_answers(clone: pm.Model, answers: RandomisedAnswers) -> None:
         level = pt.switch(pt.eq(released, answers.levels - 1), incomplete, (1 - incomplete) * chances)
         row = pt.log(others + (answers.truth - others) * level)
         pm.CustomDist(answers.name, row, logp=as_computed, observed=released, shape=answers.told.shape)
-    clone.publication = NotedAnswers(answers, terms_of(clone))
+    clone.publication = NotedAnswers(answers, as_made(clone))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +59,14 @@ class NotedAnswers(Noted):
     Attributes
     ----------
     answers : RandomisedAnswers
-    terms : frozenset of str
+    terms : AsMade
         See ``Noted``.
     statistics : tuple
         None.
     """
 
     answers: RandomisedAnswers
-    terms: frozenset[str]
+    terms: AsMade
     statistics: tuple[()] = ()
 
     def __str__(self) -> str:

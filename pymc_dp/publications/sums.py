@@ -20,8 +20,9 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
+from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.private_models.rewrite import assembled
-from pymc_dp.publications.publication import Codebook, Noted, terms_of
+from pymc_dp.publications.publication import Codebook, Noted
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, is_counted, of_cells, of_table, totals_in_words
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.table_steps import is_table
@@ -61,7 +62,7 @@ class PublishedSums(Noted):
     laws : mapping of str to mapping of str to Codebook
     statistics : tuple of NoisyStatistic
         What the model observes, under its names.
-    terms : frozenset of str
+    terms : AsMade
         See ``Noted``.
     beside : mapping of str to Codebook
         Of other observed variables, of which rows were published, or sums over a table of counts, what was done to these.
@@ -69,7 +70,7 @@ class PublishedSums(Noted):
 
     laws: Mapping[str, Mapping[str, Codebook]]
     statistics: tuple[NoisyStatistic, ...]
-    terms: frozenset[str]
+    terms: AsMade
     beside: Mapping[str, Codebook] = field(default_factory=dict)
 
     @property
@@ -146,7 +147,7 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
         pairs += [(planned.likelihood, statistic) for statistic in several]
     private = assembled(spec, pairs)
     laws = {variable: {name: book for name, (_, book) in of_variable.items()} for variable, of_variable in books.items()}
-    private.publication = PublishedSums(laws, private.released, terms_of(private))
+    private.publication = PublishedSums(laws, private.released, as_made(private))
     return private
 
 

@@ -140,7 +140,21 @@ def test_a_tenth_is_a_tenth(written):
     assert exact_epsilon(3) == exact_epsilon(np.int64(3)) == 3
 
 
-@pytest.mark.parametrize("wrong", [-1, -0.1, Fraction(-1, 2), Decimal(-1), True, False, np.bool_(True), nan, inf, "1", None], ids=repr)
+BEYOND = [Decimal("1e999999999"), Decimal("1e-999999999"), Fraction(10**400), Fraction(1, 10**400), 10**400, Decimal("sNaN")]
+"""No double is near. As exact numbers the first two take all memory; a delta of the fourth was shown as 0, which says that it is pure."""
+
+
+@pytest.mark.parametrize("wrong", BEYOND, ids=["large", "small", "fraction", "small fraction", "whole", "none"])
+def test_what_no_double_is_near_is_refused(wrong):
+    for read in (exact_epsilon, exact_delta):
+        with pytest.raises(pmdp.Refusal, match="must be a"):
+            read(wrong)
+
+
+NONE = [-1, -0.1, Fraction(-1, 2), Decimal(-1), True, False, np.bool_(True), np.timedelta64(1, "D"), nan, inf, "1", None]
+
+
+@pytest.mark.parametrize("wrong", NONE, ids=repr)
 def test_what_is_no_cost_is_refused(wrong):
     for read in (exact_epsilon, exact_delta):
         with pytest.raises(pmdp.Refusal, match="must be a"):
@@ -148,7 +162,7 @@ def test_what_is_no_cost_is_refused(wrong):
 
 
 def test_a_delta_lies_from_0_to_less_than_1():
-    assert exact_delta(0) == exact_delta(0.0) == 0
+    assert exact_delta(0) == exact_delta(0.0) == exact_delta(Decimal("0.0")) == 0
     for wrong in (1, 1.5):
         with pytest.raises(pmdp.Refusal, match="less than 1"):
             exact_delta(wrong)

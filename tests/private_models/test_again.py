@@ -174,6 +174,36 @@ def test_a_private_model_is_sampled_again_for_nothing(short):
         pmdp.sample(5, model=private, weights={"y": 1})
 
 
+@pytest.mark.parametrize("added", ["observed", "potential", "free", "deterministic", "data", "released", "labels", "by hand"])
+def test_records_do_not_pass_for_a_release(added):
+    """What is added to a private model, or put in place of its release, would be drawn or shown without noise, as certified."""
+    records = np.linspace(-1, 1, 9)
+    with pm.Model(coords={"group": ["a", "b"]}) as model:
+        mu = pm.Normal("mu", 0, 1, dims="group")
+        pm.Normal("y", mu[pm.Data("g", np.arange(40) % 2)], 1.0, observed=np.linspace(-1, 1, 40))
+    private = pmdp.privatize(model, epsilon=1.0, bounds={"y": (-1, 1)}, public=["g"], missing={})
+    with private:
+        mu = private["mu"][0]
+        if added == "observed":
+            pm.Normal("z", mu, 0.001, observed=records)
+        elif added == "potential":
+            pm.Potential("z", -1e6 * (mu - records[3]) ** 2)
+        elif added == "free":
+            pm.CustomDist("z", mu, logp=lambda value, mean: -1e6 * (mean - records[3]) ** 2 - value**2)
+        elif added == "deterministic":
+            pm.Deterministic("z", mu + records)
+        elif added == "data":
+            pm.Data("z", records)
+        elif added == "released":
+            pm.set_data({"y_released": private["y_released"].get_value() + 1})
+        elif added == "labels":
+            private._coords["group"] = ("Zwingli", "b")
+        else:
+            model.privacy = private.privacy
+    with pytest.raises(pmdp.Refusal, match=r"z was added|y_released is no longer|group is no longer|not known what this private model"):
+        pmdp.sample(5, tune=5, chains=1, model=model if added == "by hand" else private, **QUIET)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_interventions_and_observations_are_pymc_s_own(fitted):

@@ -82,13 +82,15 @@ def test_laws_are_of_observed_variables_and_all_of_them():
         pmdp.published(nothing, {})
 
 
-@pytest.mark.parametrize("added", ["observed", "potential"])
+@pytest.mark.parametrize("added", ["observed", "potential", "free"])
 def test_records_do_not_pass_for_published_numbers(added):
     """What is observed after ``published`` would be in the posterior without noise, under the publisher's promise."""
     public = pmdp.published(counts([3, 6]), {"y": pmdp.RoundedToBase(3)})
     with public:
         if added == "observed":
             pm.Bernoulli("ill", pm.Beta("p", 1, 1), observed=np.ones(50, dtype=int))
+        elif added == "free":  # a density of any form, which rests on what others have a prior for
+            pm.CustomDist("ill", pm.Beta("p", 1, 1), logp=lambda value, p: 50 * pm.math.log(p) - value**2)
         else:
             pm.Potential("ill", 50 * pm.math.log(pm.Beta("p", 1, 1)))
     with pytest.raises(pmdp.Refusal, match="ill was added to a model of published numbers"):
