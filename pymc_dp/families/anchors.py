@@ -18,10 +18,12 @@ STRAIN = 0.2
 LATER = 0.5
 """How far anchors may be moved after the first round, by what is believed beforehand: in parts of how far they may in the first."""
 BENT = 0.1
-"""What the first step of a logit link takes its curve to be off by: a part of what a straight line says.
+"""What the curve of a first step is taken to be off by if two more rounds follow, with a logit link: a part of what a straight line says.
 
-The curve is that of normal features. Of others the step that fits exact sums may be far too long (``_inverted``), and at an anchor that is
-too steep all weights are small and noise hides what the next round says; one that is too flat costs little.
+The curve is that of normal features. Of others the step that fits exact sums may be far too long (``_inverted``). At an anchor that is
+too steep all weights are small, so that noise hides what the next round says; one that is too flat costs little if another round follows.
+If none does, it costs more: what is left to the curve is then far. Of features with two humps and a slope of 2, the curve gives 2.3 from
+an anchor at .7 of it, and no bound from one at half of it.
 """
 WORTH = 0.7
 """What one more round must be expected to leave open at most, in parts of what two would."""
@@ -46,7 +48,9 @@ def first_anchor(scores: Scores, batch: tuple[int, ...]) -> np.ndarray:
     return anchor
 
 
-def next_anchor(scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray) -> np.ndarray:
+def next_anchor(
+    scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, bent: float = 0.0
+) -> np.ndarray:
     """Coefficients (B, F) nearer to those of the records, from what was released at an anchor. Any result is as private as another.
 
     Parameters
@@ -55,12 +59,14 @@ def next_anchor(scores: Scores, score: np.ndarray, information: np.ndarray, nois
         With noise, in units of 1.
     noise : float
         Its standard deviation, in these units.
+    bent : float
+        What the curve is taken to be off by, as ``BENT`` says.
     """
     expected, first = anchor, not anchor[..., 1:].any()
     if first and len(score) > 1:  # what all cells say together is where each is expected
         together = score.sum(axis=0)[None], information.sum(axis=0)[None], noise * np.sqrt(len(score))
-        expected = _inverted(scores, *together, anchor[:1], anchor[:1]) + np.zeros_like(anchor)
-    coefficients = _inverted(scores, score, information, noise, anchor, expected, 1.0 if first else LATER)
+        expected = _inverted(scores, *together, anchor[:1], anchor[:1], bent=bent) + np.zeros_like(anchor)
+    coefficients = _inverted(scores, score, information, noise, anchor, expected, 1.0 if first else LATER, bent)
     middle, half = first_anchor(scores, (1,)), (scores.predictor[1] - scores.predictor[0]) / 2
     return middle + np.clip(np.nan_to_num(coefficients - middle), -2 * half, 2 * half)
 
@@ -200,23 +206,24 @@ def _feature_moments(scores: Scores, information: np.ndarray, noise: float) -> t
 
 
 def _inverted(
-    scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray, part: float = 1.0
-) -> np.ndarray:
+    scores: Scores, score: np.ndarray, information: np.ndarray, noise: float, anchor: np.ndarray, about: np.ndarray, part: float = 1.0,
+    bent: float = 0.0,
+) -> np.ndarray:  # fmt: skip
     """Coefficients (B, F) at which the scores are expected, as far as means and covariances of the features, by weight, tell.
 
     ``about`` is what is expected of coefficients beforehand, their spread there ``part`` of the widest. With a logit link a step from an
     anchor with slopes is no longer than 1, in the predictor's root mean square, by weight: far from the anchor's own records its weights
-    tell little. On the first step scores have the further variance that ``BENT`` says. Far from 0 scores hardly grow with the predictor: of
-    a binary feature beside a normal one, slopes of 1.2 and 3 of features in [-1, 1], intercept -2, exact sums would be met by a step twice
-    as long as the true one.
+    tell little. Scores have the further variance that ``bent`` says. Far from 0 they hardly grow with the predictor: of a binary feature
+    beside a normal one, slopes of 1.2 and 3 of features in [-1, 1], intercept -2, exact sums would be met by a step twice as long as the
+    true one.
     """
     spread = part * _spread(scores)
     count, mean, covariance, moments = _feature_moments(scores, information, noise)
     root = np.linalg.inv(np.linalg.cholesky(moments / scores.unit + (noise**2 / count)[:, None, None] * np.eye(scores.features)))
     root /= np.sqrt(count)[:, None, None]
-    if scores.link == "logit" and not anchor[..., 1:].any():
+    if bent:
         straight = np.einsum("bi,bi->b", score, np.linalg.solve(moments, score[..., None])[..., 0]) / count**2
-        root /= np.sqrt(1 + count * (BENT * straight) ** 2 / (straight + 0.25))[:, None, None]
+        root /= np.sqrt(1 + count * (bent * straight) ** 2 / (straight + 0.25))[:, None, None]
     expected = _expected(scores, anchor)
 
     def misfit(z: np.ndarray) -> np.ndarray:

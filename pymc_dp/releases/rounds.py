@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_dp.families.anchors import best_way, next_anchor
+from pymc_dp.families.anchors import BENT, best_way, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.spec import RecordPaths
@@ -50,6 +50,7 @@ def in_rounds(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Dra
                     receipt.exchange(rounds[1:], once[way])
                     cells = cells if way == "here" else cells.at(there.reshape(anchor.shape))
                     return cells.noisy_statistic(noise.draw(read(cells), once[way].scale, receipt), noise, once[way], cost)
+                there = next_anchor(regression.scores, *scores, bent=BENT)
             cells = cells.at(there.reshape(anchor.shape))
     return statistic
 

@@ -74,9 +74,9 @@ def test_noise_is_added_to_what_every_round_reads(monkeypatch):
     """
     seen, anchors = [], []
 
-    def watched(scores, score, information, noise, anchor):
+    def watched(scores, score, information, noise, anchor, bent=0.0):
         seen.append(np.concatenate([np.ravel(score), np.ravel(information)]))
-        return following(scores, score, information, noise, anchor)
+        return following(scores, score, information, noise, anchor, bent)
 
     following = rounds.next_anchor
     monkeypatch.setattr(rounds, "next_anchor", watched)
