@@ -115,7 +115,7 @@ def _latent(rows: Rowwise, k: int, name: str, levels: Mapping[str, int | None], 
         return latent
     plain = remove_value_transforms(prior)
     point = _point(plain, rows.unknowns, start)
-    sites = sites_of(plain, name, many, rows.unknowns, rows.parameters[k][1], point)
+    sites = sites_of(plain, name, many, rows.unknowns, rows.parameters[k][-1], point)
     return replace(latent, sites=sites, hidden=any(placeholder.private for placeholder in likelihood.inputs))
 
 
