@@ -22,7 +22,7 @@ TRIED = (0.5, 2.5, 1.5)
 FEW = 2
 """Of more parameters than these two values are tried."""
 OF_DATA = (0.0, 1.0, 0.5, 2.0)
-"""Values of parameters that are computed from data alone, which may be flags."""
+"""Values of parameters that are computed from data alone, which may be flags; of more than FEW, the first two."""
 FAR = 1e10
 """An integral of which more than half lies beyond is infinite."""
 ALIKE = 1e-3
@@ -54,12 +54,12 @@ def check_density(
     fixed = [number_in(parameter) for parameter in parameters]
     of_data = [number is None and _is_data(parameter) for parameter, number in zip(parameters, fixed, strict=True)]
     unknown = [number is None and not data for number, data in zip(fixed, of_data, strict=True)]
-    tried = TRIED if sum(unknown) <= FEW else TRIED[:2]
+    tried, told = (values if sum(of) <= FEW else values[:2] for values, of in ((TRIED, unknown), (OF_DATA, of_data)))
     beside = [tried if is_unknown else (number or 0.0,) for is_unknown, number in zip(unknown, fixed, strict=True)]
     rows = np.array([
-        np.where(of_data, data, row) for row in product(*beside) for data in product(*(OF_DATA if d else (0.0,) for d in of_data))
+        np.where(of_data, data, row) for row in product(*beside) for data in product(*(told if d else (0.0,) for d in of_data))
     ])  # fmt: skip
-    integrals = _integrals(density, rows.reshape(-1, len(parameters)), nodes_between).reshape(-1, len(OF_DATA) ** sum(of_data))
+    integrals = _integrals(density, rows.reshape(-1, len(parameters)), nodes_between).reshape(-1, len(told) ** sum(of_data))
     integrals = integrals[(integrals > 0).any(axis=1)]
     largest, smallest = (
         np.max(integrals, axis=1, where=integrals > 0, initial=0.0),

@@ -72,3 +72,20 @@ def test_an_integral_that_is_infinite_is_none():
     """A survival function in the place of a density, of any value."""
     with pytest.raises(Unreduced, match="none over all real numbers"):
         parametrised_in_bins(pm.CustomDist.dist(pt.dscalar(), logp=lambda value, mu: pm.logcdf(pm.Normal.dist(-mu, 1), -value)))
+
+
+def test_many_columns_of_data_are_tried_at_few_values():
+    """At four values of each of nine, integrals would be taken at 262,144 points, and fill the memory."""
+
+    def logp(value, a, *columns):
+        return pm.logp(pm.Normal.dist(a + sum(columns[:-1]), 1), value) * (columns[-1] if weighted else 1)
+
+    for weighted in (False, True):
+        with pm.Model() as model:
+            told = [pm.Data(f"told_{k}", np.arange(N) % 2) for k in range(9)]
+            pm.CustomDist("y", pm.Normal("a"), *told, logp=logp, observed=np.linspace(0.1, 4, N))
+        declared = {"bounds": {"y": BINS}, "public": [data.name for data in told]}
+        if weighted:
+            assert "none given the data" in refused(pmdp.release, model, epsilon=1.0, **declared)
+        else:
+            assert pmdp.release(model, epsilon=1.0, **declared).statistics
