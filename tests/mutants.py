@@ -1632,6 +1632,20 @@ MUTANTS = (
         "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice]",
     ),
     Mutant(
+        "information multiplied for nothing", "families/scores.py", "best = max(best, int((scores + times * (squares + others)).max()))",
+        "best = max(best, int((scores + squares + others).max()))", "noise covers what one record moves", "test_proofs.py::test_scores",
+    ),
+    Mutant(
+        "information that is not divided again", "families/second_moments.py", "tuple(response if i < len(self.names) <= j else every for",
+        "tuple(1 if self.link or i < len(self.names) <= j < 0 else response if i < len(self.names) <= j else every for",
+        "what is multiplied before the noise is divided after it", "test_multipliers.py::test_the_information_of_a_logit_link_is_multiplied[1-3]",
+    ),
+    Mutant(
+        "binary features taken for normal ones", "families/expected_scores.py", "two = (variance > TWO_VALUED * whole)",
+        "two = (variance > 9 * whole)", "the first step is right for features with two values",
+        "test_expected_scores.py::test_scores_of_binary_features_are_what_those_of_records_are[4]",
+    ),
+    Mutant(
         "information without a price", "families/scores.py", "pairs = F * (F + 1) // 2", "pairs = 0",
         "noise covers what one record moves", "test_proofs.py::test_scores",
     ),

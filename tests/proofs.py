@@ -913,10 +913,10 @@ def linear_cases() -> list[tuple[Linear, bool]]:
 
 # ---------- scores
 SCORED = (
-    *(Scores(F, "logit", 1.0, (-3.0, 3.0)) for F in (2, 3, 4, 8, 30)),
+    *(Scores(F, "logit", 1.0, (-3.0, 3.0), times=times) for F, times in ((2, 1), (2, 3), (3, 2), (4, 1), (8, 2), (30, 2))),
     Scores(2, "log", 9.0, (-3.0, 3.0)), Scores(3, "log", 60.0, (-3.0, 3.0)),
     Scores(3, "log", 9.0, (-3.0, 3.0)),
-    *(Scores(F, "logit", 1.0, (low, 3.0), without_slopes=True) for F in (2, 3, 5, 30) for low in (-3.0, -1.0)),
+    *(Scores(F, "logit", 1.0, (low, 3.0), True, times) for F, times in ((2, 3), (3, 1), (5, 2), (30, 2)) for low in (-3.0, -1.0)),
     Scores(3, "log", 9.0, (-1.0, 3.0), without_slopes=True), Scores(2, "log", 2.0, (-9.0, 3.0), without_slopes=True),
 )  # fmt: skip
 """Few and many features, links, and responses that may be far larger, or smaller, than their means; and first anchors alone."""
@@ -928,11 +928,12 @@ def of_scores(case: Scores) -> tuple[Verdict, ...]:
     """L1 and squared L2 of scores and their information: of a record that takes another's place, and of one that comes or goes.
 
     Entries are rounded by half a unit, and floating point is off by less: two records are further apart by at most one in every entry,
-    (d + 1)² is d² + 2 d + 1, and one record alone likewise.
+    (d + 1)² is d² + 2 d + 1, and one record alone likewise. Weights are multiplied by t after that: by at most t, and (d + t)².
     """
-    many, (one, square_of_one) = case.released, case.most_added
+    (one, square_of_one), t = case.most_added, case.times
+    many, squares = (case.features + t**power * (case.released - case.features) for power in (1, 2))
     in_place, alone = case.sensitivity(False), _alone(case)
-    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * (L1 * POINTS**2) + many) for L1, L2 in (_apart(case), alone)]
+    bounds = [(L1 * POINTS**2 + many, L2 * POINTS**4 + 2 * t * (L1 * POINTS**2) + squares) for L1, L2 in (_apart(case), alone)]
     found = _tried(case)
     declared = ((in_place.difference, in_place.square), (one, square_of_one))
     return tuple(
@@ -962,8 +963,9 @@ def _apart(case: Scores) -> tuple[Fraction, Fraction]:
         for k, q, r in product(range(F + 1), (Q, 0 * Q), (Q, 0 * Q)):
             for w, v in product((least, most), repeat=2):
                 q, r, w, v = q.reshape(-1, 1), r.reshape(1, -1), w.reshape(-1, 1), v.reshape(1, -1)
-                apart, together = np.abs(w - v) ** power, (w + v) ** power
-                own = k * (q + r) ** power + (F - k) * np.abs(q - r) ** power + apart + (F - 1) * np.maximum(w, v) ** power
+                apart, together = ((case.times * each) ** power for each in (np.abs(w - v), w + v))
+                own = k * (q + r) ** power + (F - k) * np.abs(q - r) ** power + apart
+                own = own + (F - 1) * (case.times * np.maximum(w, v)) ** power
                 values.append((own + k * (F - k) * together + (F * (F - 1) // 2 - k * (F - k)) * apart).max())
         largest.append(Fraction(int(max(values)), fine ** (2 * power)))
     return largest[0], largest[1]
@@ -980,37 +982,38 @@ def _at_first(case: Scores) -> tuple[float, float]:
 
 
 def _alone(case: Scores) -> tuple[Fraction, Fraction]:
-    """The same of one record: F q and all weights, F (F + 1) / 2 of them."""
-    F, P = case.features, case.features * (case.features + 1) // 2
+    """The same of one record: F q and all weights, F (F + 1) / 2 of them, which are multiplied."""
+    F, P, t = case.features, case.features * (case.features + 1) // 2, case.times
     if case.without_slopes:
         mean, w = map(Fraction, _at_first(case))
         q = max(mean, 1 - mean)
-        return F * q + P * w, F * q**2 + P * w**2
+        return F * q + t * P * w, F * q**2 + t**2 * P * w**2
     if case.link == "log":
         w = Fraction(case.largest_weight)
-        return F + P * w, F + P * w**2
-    top = min(Fraction(1, 2) + Fraction(F, 2 * P), Fraction(1))
+        return F + t * P * w, F + t**2 * P * w**2
+    top = min(Fraction(1, 2) + Fraction(F, 2 * t * P), Fraction(1))
     a = np.arange(FINE // 2, FINE, dtype=np.int64)
-    square = F * ((a + 1) * FINE) ** 2 + P * (a * (FINE - a)) ** 2
-    return F * top + P * top * (1 - top), Fraction(int(square.max()), FINE**4)
+    square = F * ((a + 1) * FINE) ** 2 + t**2 * P * (a * (FINE - a)) ** 2
+    return F * top + t * P * top * (1 - top), Fraction(int(square.max()), FINE**4)
 
 
 def _tried(case: Scores) -> tuple[tuple[int, int], tuple[int, int]]:
     """What the code makes of records whose features are at their ends, or nearly, with the least and the largest response.
 
-    At many anchors, of which some are so steep in the last feature that the mean goes from 0 to its largest between nearly 1 and 1.
+    The last feature may be 0, too. At many anchors, of which some are so steep in it that the mean goes from 0 to its largest, or to half
+    of that, between nearly 1 and 1.
     """
     F, rng = case.features, np.random.default_rng(0)
     ends = np.array(list(product((-1, 1), repeat=F - 2)) if F < 6 else rng.choice([-1, 1], (16, F - 2)), dtype=float)
     ends[0] = 1.0
-    rows = np.array([[1.0, *row, last] for row in ends for last in (-1.0, 0.97, 1.0)])
+    rows = np.array([[1.0, *row, last] for row in ends for last in (-1.0, 0.0, 0.97, 1.0)])
     columns = np.repeat(np.rint(rows * POINTS).astype(np.int64), 2, axis=0)
     responses = np.tile([0.0, case.most], len(columns) // 2)
     best: list[tuple[float, np.ndarray]] = [(0.0, columns)] * 4
     for place in range(200 if F < 6 else 60):
         anchor = rng.uniform(-1, 1, F) * rng.choice([0.3, 1.0, 3.0, 10.0]) * (rng.random(F) < rng.choice([0.2, 1.0]))
-        if place % 3 == 0:
-            anchor = np.array([-985.0 * place / 30, *np.zeros(F - 2), 1000.0 * place / 30])
+        if place % 4 < 2:
+            anchor = np.array([-(985.0, 1000.0)[place % 4] * place / 30, *np.zeros(F - 2), 1000.0 * place / 30])
         anchor = first_anchor(case, ()) if case.without_slopes else anchor
         entries = np.stack(list(record_scores(case, columns, responses, np.broadcast_to(anchor, columns.shape))), axis=1)
         apart = np.abs(entries[:, None] - entries[None]).astype(float)

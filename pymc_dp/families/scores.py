@@ -54,6 +54,8 @@ class Scores:
         Between which values the linear predictor is taken to lie. With a log link, records beyond the upper one count less.
     without_slopes : bool
         Whether scores are taken at the first anchor only, where all records have the same mean and weight, which are public.
+    times : int
+        What the information is multiplied by before the noise, at least 1, and divided by after it.
     """
 
     features: int
@@ -61,6 +63,7 @@ class Scores:
     most: float
     predictor: tuple[float, float]
     without_slopes: bool = False
+    times: int = 1
 
     @property
     def rounds(self) -> tuple["Scores", ...]:
@@ -107,14 +110,15 @@ class Scores:
         """L1 norm and squared L2 norm, at most, of what one record adds, in lattice units of 1/POINTS² and their squares.
 
         With features at most 1 in size F scores are at most q, and F (F + 1) / 2 weights at most w. Each is rounded, by half a unit; what
-        floating point does before is far less than another half.
+        floating point does before is far less than another half. Weights are multiplied after that: t by ``times``, and w t, rounded, is at
+        most t more, whose square is w² t² + 2 t w t + t².
         """
-        F, many = self.features, self.released
+        F, t = self.features, self.times
         pairs = F * (F + 1) // 2
         q, _, w = self._pieces.T
-        norm = int((F * q + pairs * w).max()) * (POINTS**2 // UNIT) + many
-        square = int((F * q**2 + pairs * w**2).max()) * (POINTS**2 // UNIT) ** 2
-        return norm, square + 2 * norm + many
+        norm = int((F * q + t * pairs * w).max()) * (POINTS**2 // UNIT) + F + t * pairs
+        square = int((F * q**2 + t**2 * pairs * w**2).max()) * (POINTS**2 // UNIT) ** 2
+        return norm, square + 2 * t * norm + F + t**2 * pairs
 
     @property
     def released(self) -> int:
@@ -125,14 +129,17 @@ class Scores:
         """How far one record, replaced by another, can move the sums together (docs/theory.md).
 
         In two cells (``moves``): by what either adds. In one ``_apart`` tells, or, where one of the two is left out, what the other adds.
-        Two roundings, and what floating point does before, change an entry by less than two units, and (d + 2)² is d² + 4 d + 4.
+        Two roundings, and what floating point does before, change an entry by less than two units, and (d + 2)² is d² + 4 d + 4; one
+        that is then multiplied by t, ``times``, by less than 2 t, and (d + 2 t)² is d² + 4 t d + 4 t².
         """
-        F, many = self.features, self.released
+        F, many, t = self.features, self.released, self.times
+        pairs = many - F
         norm, norm_square = self.most_added
         difference, square = (self._apart(power) * (POINTS**2 // UNIT) ** power for power in (1, 2))
-        why = f"{F} scores and {many - F} weights, which are small where scores are large, together: {difference / POINTS**2:.4g}"
-        L1 = difference + 2 * many
-        L2 = square + 4 * L1 + 4 * many
+        of = f"{pairs} weights" if t == 1 else f"{pairs} weights times {t}"
+        why = f"{F} scores and {of}, which are small where scores are large, together: {difference / POINTS**2:.4g}"
+        L1 = difference + 2 * (F + t * pairs)
+        L2 = square + 4 * t * L1 + 4 * (F + t**2 * pairs)
         cells = 2 if moves else 1
         return Sensitivity(max(L1, cells * norm), max(L2, cells * norm_square), norm, why)
 
@@ -144,9 +151,9 @@ class Scores:
         either record, so their sum is convex in each, and largest where features are -1 or 1. There, of the F products of feature and
         score, let k have different signs in the two records: they differ by q + r, the others by |q - r|. A product of two features
         has different signs where one of them is of the k and the other is not: k (F - k) weights differ by w + v, the others by |w - v|.
-        All this is convex in q, r, w and v, so largest at the ends of a piece.
+        All this is convex in q, r, w and v, so largest at the ends of a piece; so it is with all weights multiplied by the same.
         """
-        F, best = self.features, 0
+        F, best, times = self.features, 0, self.times**power
         first, second = self._pieces[:, None], self._pieces[None]
         for q, r in ((first[..., 0], second[..., 0]), (first[..., 0], 0), (0, second[..., 0])):
             for w, v in product((first[..., 1], first[..., 2]), (second[..., 1], second[..., 2])):
@@ -155,15 +162,16 @@ class Scores:
                     across = k * (F - k)
                     scores = k * (q + r) ** power + (F - k) * np.abs(q - r) ** power
                     others = across * (w + v) ** power + (F * (F - 1) // 2 - across) * np.abs(w - v) ** power
-                    best = max(best, int((scores + squares + others).max()))
+                    best = max(best, int((scores + times * (squares + others)).max()))
         return best
 
 
 def record_scores(scores: Scores, columns: np.ndarray, responses: np.ndarray, anchor: np.ndarray) -> Iterator[np.ndarray]:
     """One int64 array (N,) after another: entries of the information, row by row, then scores after each row, in units of 1/POINTS².
 
-    In the order of the upper triangle of (features, response). Every step is elementwise, and means are computed record by record with
-    the C library's exponential: NumPy's own may differ in the last digit with a record's place in the array.
+    In the order of the upper triangle of (features, response), the information multiplied by ``times``. Every step is elementwise, and
+    means are computed record by record with the C library's exponential: NumPy's own may differ in the last digit with a record's place in
+    the array.
 
     Parameters
     ----------
@@ -188,7 +196,7 @@ def record_scores(scores: Scores, columns: np.ndarray, responses: np.ndarray, an
     weight = np.clip(np.nan_to_num(weight / scores.unit), 0.0, scores.largest_weight)
     for i in range(F):
         for j in range(i, F):
-            yield np.rint(weight * u[:, i] * u[:, j] * POINTS**2).astype(np.int64)
+            yield np.rint(weight * u[:, i] * u[:, j] * POINTS**2).astype(np.int64) * scores.times
         yield np.rint(score * u[:, i] * POINTS**2).astype(np.int64)
 
 

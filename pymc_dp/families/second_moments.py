@@ -58,7 +58,8 @@ class Regression:
     basis : tuple of tuple of float
         Of F rows, one for what is released of every feature: its coefficients of the features. Empty where that is the features.
     multipliers : (int, int)
-        By what products of a feature with the response are multiplied before the noise, second, and all other entries, first.
+        By what products of a feature with the response are multiplied before the noise, second, and all other entries, first: with a link,
+        scores and their information.
     scales : tuple of float
         Of moments that others published, how many times the least noise the noise on every released entry has; empty where it is alike.
     probed : tuple of tuple of float
@@ -84,7 +85,8 @@ class Regression:
 
     def __post_init__(self) -> None:
         every, response = self.multipliers
-        if not 1 <= every <= response or (self.multipliers != (1, 1) and (self.q > 1 or self.link)):
+        least, most = (response, every) if self.link else (every, response)
+        if not 1 <= least <= most or (self.link and response > 1) or (self.q > 1 and self.multipliers != (1, 1)):
             raise ValueError("the argument about second moments does not cover these multipliers")
 
     @property
@@ -221,7 +223,7 @@ class Regression:
     @property
     def scores(self) -> Scores:
         """The scores that are released of a regression with a link."""
-        return Scores(len(self.names), self.link, self.response_upper[0], self.predictor)
+        return Scores(len(self.names), self.link, self.response_upper[0], self.predictor, times=self.multipliers[0])
 
     def sensitivity(self, moves: bool = True) -> Sensitivity:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
@@ -277,6 +279,8 @@ class Regression:
         every, response = self.multipliers
         if self.multipliers == (1, 1):
             return ""
+        if self.link:
+            return f"; weights are multiplied by {every} before the noise, and divided after it"
         others = f", all others by {every}" if every > 1 else ""
         return (
             f"; products with the response are multiplied by {response}{others} before the noise, and divided after it, and so their"

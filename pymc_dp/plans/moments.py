@@ -19,6 +19,14 @@ from pymc_dp.plans.statistic import Grid, PlannedStatistic, sensitivity_of_sums
 
 MULTIPLIERS = ((1, 1), (2, 3), (1, 2), (1, 3))
 """By what second moments may be multiplied before the noise: all, and in their place products with the response."""
+INFORMATION = 3, 2
+"""By what the information is multiplied before the noise, with a logit link: of one slope, and of more.
+
+Noise on it hides how much features vary long before noise on scores matters. Of 26 kinds of records that were simulated, linear predictors
+were off by 17.1, 4.5 and 1.01 times what they are without privacy, geometric means at epsilon .3, 1 and 5, with nothing multiplied; twice,
+9.9, 2.7 and .98 times; three times, 7.6, 2.5 and .99 times; four times, 6.9, 2.5 and 1.01 times. The more features, the more of the
+sensitivity is the information's: with those of `adult_uci` they were off by 1.5 times if it is doubled, and by 1.7 if it is tripled.
+"""
 OF_FEATURES = Fraction(1, 5)
 """How much the variance of the noise on moments of features counts for the width of slopes, beside that on products with the response."""
 
@@ -85,6 +93,8 @@ def _multipliers(regression: Regression, likelihood: Likelihood, moves: str, gri
     what an entry was multiplied by. Of those with which Gaussian noise is no worse for slopes than without, the best for Laplace noise is
     taken. It rests on how many features there are, and on which are private, alone: not on values of public ones, and on no record.
     """
+    if regression.link == "logit":
+        return INFORMATION[len(regression.names) > 2], 1
     if regression.q > 1 or regression.link or not any(regression.private):
         return 1, 1
 

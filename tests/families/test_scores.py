@@ -134,7 +134,7 @@ def test_no_round_is_drawn_that_was_not_paid_for(noise, way, monkeypatch):
     # The first anchor is public, and without slopes: all records have the same mean there.
     moved = [scores.sensitivity(moves=False) for scores in released["y"].regression.scores.rounds]
     assert [draw.difference for draw in draws] == [one.difference for one in moved]
-    assert moved[0].difference < 0.6 * moved[1].difference == 0.6 * moved[2].difference
+    assert moved[0].difference < 0.65 * moved[1].difference == 0.65 * moved[2].difference
     made = moved if way == "twice" else [moved[0], moved[0] if way == "here" else moved[1]]
     # What was drawn, at what a record can move it by: by hand, from scales and sensitivities alone.
     price = {"laplace": lambda one, s: Fraction(one.difference) / s, "gaussian": lambda one, s: Fraction(one.square) / (2 * s**2)}[noise]
@@ -162,7 +162,8 @@ def test_the_next_anchor_rests_on_what_was_released_alone(way, monkeypatch):
     released = pmdp.release(model, epsilon=1.0, bounds=bounds)["y"]
     of, anchor = released.regression.scores, first_anchor(released.regression.scores, (1,))
     for noisy, scale in drawn[:-1]:
-        moments = released.regression.matrix(noisy * released.lattice, released.known * released.lattice).reshape(1, 3, 3)
+        values = noisy * released.lattice / released.regression.weights
+        moments = released.regression.matrix(values, released.known * released.lattice).reshape(1, 3, 3)
         noise = replace(released, noisy=noisy, scale=scale).noise.standard_deviation
         bent = BENT if way == "twice" and scale == drawn[0][1] else 0.0
         anchor = next_anchor(of, moments[:, :2, 2], moments[:, :2, :2], noise, anchor, bent)
@@ -202,12 +203,12 @@ def test_draws_are_exchanged_for_one_that_costs_no_more():
     ("n", "epsilon", "slope", "expected"),
     [
         (1000, 1.0, 0.0, "here"), (1000, 1.0, 1.0, "there"), (1000, 5.0, 2.0, "there"), (5000, 1.0, 2.0, "there"),
-        (20_000, 1.0, 2.0, "twice"), (20_000, 5.0, 1.0, "twice"),
+        (20_000, 5.0, 1.0, "there"), (20_000, 1.0, 3.0, "twice"), (20_000, 5.0, 2.0, "twice"),
     ],
 )  # fmt: skip
 def test_one_more_round_is_taken_where_two_would_be_hidden_by_noise(n, epsilon, slope, expected):
     """From exact sums, at the noise that is on them: of normal features four standard deviations within their bounds."""
-    of = Scores(2, "logit", 1.0, (-6.0, 6.0))
+    of = Scores(2, "logit", 1.0, (-6.0, 6.0), times=3)
     u = np.clip(np.random.default_rng(0).normal(size=n) / 4, -1, 1)
     design = np.column_stack([np.ones(n), u])
     score, information = design.T @ (expit(0.3 + 4 * slope * u) - 0.5), design.T @ design / 4

@@ -73,9 +73,6 @@ def test_those_are_chosen_that_make_slopes_narrowest(features, chosen):
 
 def test_where_the_argument_does_not_reach_nothing_is_multiplied():
     assert multipliers(made(3), public=["x"]) == (1, 1)
-    linked = {"x": (-2, 2), "logit(y)": (-3, 3)}
-    [step] = planned_release(read_model(made(3, link=True))[0], protection_of(bounds=linked)).statistics
-    assert step.regression.multipliers == (1, 1)
     ends = (-1.0,), (1.0,)
     for wrong in ((0, 1), (3, 2), (2, 1), (-1, -1)):
         with pytest.raises(ValueError, match="argument"):
@@ -84,6 +81,16 @@ def test_where_the_argument_does_not_reach_nothing_is_multiplied():
         Regression(("1",), (False,), *ends, (-1.0,) * 2, (1.0,) * 2, False, multipliers=(1, 2))
     with pytest.raises(ValueError, match="argument"):
         Regression(("1",), (False,), *ends, *ends, True, link="logit", predictor=(-3.0, 3.0), multipliers=(1, 2))
+
+
+@pytest.mark.parametrize(("features", "times"), [(1, 3), (3, 2)])
+def test_the_information_of_a_logit_link_is_multiplied(features, times):
+    """Three times with one slope and twice with more: noise on it hides how much a feature varies long before noise on scores matters."""
+    linked = {"x": (-2, 2), "logit(y)": (-3, 3)}
+    [step] = planned_release(read_model(made(features, link=True))[0], protection_of(bounds=linked)).statistics
+    assert step.regression.multipliers == (times, 1)
+    for (_, j), weight in zip(step.regression.entries, step.regression.weights, strict=True):
+        assert weight == (times if j <= features else 1)
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
