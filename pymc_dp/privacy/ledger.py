@@ -355,6 +355,9 @@ class Part:
         """Write down what this part is about to pay: see ``Ledger.charge``."""
         return self.ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public, part=self.name)
 
+    def __repr__(self) -> str:
+        return wrapped(f"Part {self.name} of {self.ledger.path.name}: left {budget.words(self.ledger.remaining(part=self.name))}")
+
     def redeem(self, charge: Charge) -> Receipt:
         """Turn a charge into the right to draw: see ``Ledger.redeem``."""
         return self.ledger.redeem(charge)
