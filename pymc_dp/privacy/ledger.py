@@ -221,10 +221,8 @@ class Ledger:
 
     def _promise(self) -> str:
         granted = self.granted
-        return (
-            f"Ledger {self.path.name}: epsilon {budget.decimal(granted.epsilon)}, delta {budget.decimal(granted.delta)},"
-            f" protects {protected(self.unit)} ({self.neighbours})"
-        )
+        words = f"epsilon {budget.decimal(granted.epsilon)}, delta {budget.decimal(granted.delta)}"
+        return f"Ledger {self.path.name}: {words}, protects {protected(self.unit)} ({self.neighbours})"
 
     # ---------- what one can do
 
