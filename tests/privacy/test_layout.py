@@ -101,6 +101,23 @@ def test_the_style_has_no_opaque_background():
     assert not re.search(r"[{;]color:", STYLE)
 
 
+def test_what_is_refused_comes_first_and_once():
+    with pm.Model() as model:
+        pm.Logistic("height", pm.Normal("mean"), 1, observed=[1.0, 2.0])
+    for text in (repr(pmdp.inspect(model)), pmdp.inspect(model)._repr_html_().removeprefix(STYLE)):
+        assert text.index("height cannot be released") < text.index("likelihood</th>" if "<" in text else "structure")
+        assert text.count("cannot be released") == 1
+
+
+def test_what_a_publisher_did_is_printed_in_lines():
+    law = pmdp.Codebook([pmdp.DiscreteLaplace(30)], source="a yearbook with a long name " * 4, promise="one person")
+    with pm.Model() as model:
+        pm.Poisson("visits", pm.Gamma("rate", 1, 1), observed=[3, 4])
+    text = repr(pmdp.published(model, {"visits": law}).publication)
+    assert text.startswith("visits: discrete Laplace noise of scale 30")
+    assert widest(text) <= WIDTH
+
+
 def test_what_is_needed_comes_first(shown):
     for text in (repr(shown["needed"]), shown["needed"]._repr_html_().removeprefix(STYLE)):
         assert text.index("needs bounds") < text.index("likelihood")
