@@ -11,7 +11,7 @@ NARROW = 8
 """A column is not made narrower by breaking words."""
 STYLE = (
     "<style>"
-    ".pymc-dp{max-width:60em}"
+    ".pymc-dp{max-width:60em;overflow-x:auto}"
     ".pymc-dp table{border-collapse:collapse;margin:.4em 0}"
     ".pymc-dp th,.pymc-dp td{text-align:left;vertical-align:top;padding:.25em .9em .25em .4em;background:transparent;"
     "border:0;border-bottom:1px solid rgba(128,128,128,.35)}"
