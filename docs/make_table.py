@@ -139,13 +139,15 @@ def table():
         "| `sum` | the sum of the values y, which are clamped to the bounds |",
         "| `sum u`, `sum u²` | sums of u and of its square, where u = (y - middle) / half: the value, scaled such that its bounds are -1"
         " and 1 |",
-        "| `sum u(log y)` | the same of another statistic of the value, here log y, whose ends are those that the bounds give it |",
+        "| `sum u(log y)` | the same for a function of the value, here log y: shifted and scaled such that it is -1 at"
+        " one bound and 1 at the other |",
         "| `sum of 1 - u`, `sum 1 + u(log y)`, `sum of (1 - u)²`, `sum of upper - y` | what is released where nobody may know how many"
-        " records a cell has: sums of numbers from 0 on, from which both the number of records and the sums above follow |",
+        " records a cell has: sums of numbers that are never negative, from which the number of records and the sums above"
+        " can be computed |",
         "| `n`, `sum x`, `sum x y`, `sum x²` | linear likelihoods: the number of records, and sums of features, of the response and of"
         " their products, each factor scaled to [-1, 1] like u |",
-        "| `sum weight x`, `sum (y - mean) x` | logistic and Poisson regressions: what the log-likelihood's curvature and slope are sums"
-        " of, at the coefficients of a round |",
+        "| `sum weight x`, `sum (y - mean) x` | logistic and Poisson regressions: the second and the first derivatives of the"
+        " log-likelihood by the coefficients, at the coefficients of a round; both are sums over records |",
         "",
         "With bounds (0, 20), middle and half are 10, and the sum of n values is 10 n + 10 times the sum of u. Sums in units of the values",
         "have names of their own where [somebody else published them](noisy_numbers.md#sums-of-records-that-nobody-here-has):",

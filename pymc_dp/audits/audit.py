@@ -115,12 +115,16 @@ class Audit:
     def _rows(self) -> Iterator[tuple[str, str]]:
         claimed = f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")
         yield "claimed", claimed
-        yield "found", f"epsilon is at least {self.lower:.3g}, wrongly with probability {self.alpha:g} at most"
+        yield "found", f"epsilon is at least {self.lower:.3g} (this is wrong with probability {self.alpha:g} at most)"
         yield "event", self.event
         for name, hits in zip(("on D", "on D_neighbour"), self.hits, strict=True):
             yield name, f"in {hits:,} of {self.counted:,} runs ({hits / self.counted:.3g})"
-        power = f"found with probability {SURE} if exceeded by a factor of {self.factor:.3g}" if isfinite(self.factor) else "none at this n"
-        yield "power", f"{power} (Laplace noise on one number)"
+        power = (
+            f"a claim exceeded by a factor of {self.factor:.3g} is found with probability {SURE}"
+            if isfinite(self.factor)
+            else "none at this n"
+        )
+        yield "power", f"{power} (computed for Laplace noise on one number)"
 
     def __repr__(self) -> str:
         rows = list(self._rows())

@@ -62,11 +62,14 @@ class SuggestedBounds(dict[str, object]):
         self.notes, self.times = tuple(notes), dict(times or {})
 
     def __repr__(self) -> str:
-        return "\n".join([wrapped(f"bounds={dict(self)}"), *(wrapped(line, "  ", "    ") for line in self.notes)])
+        return "\n".join([wrapped(self._first()), *(wrapped(line, "  ", "    ") for line in self.notes)])
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return page(f"<code>bounds={escape(str(dict(self)))}</code><ul>{notes}</ul>")
+        return page(f"<code>{escape(self._first())}</code><ul>{notes}</ul>")
+
+    def _first(self) -> str:
+        return f"bounds={dict(self)}" if self else "No bounds can be suggested yet:"
 
 
 @explained

@@ -51,7 +51,7 @@ class Bins:
 
     See Also
     --------
-    pymc_dp.queries.Bins : another class, for the columns of a ``QuerySession``.
+    pymc_dp.queries.Brackets : of the columns of a ``QuerySession``.
 
     Examples
     --------

@@ -59,7 +59,7 @@ def numbers_of(statistic: PlannedStatistic, records: int | None) -> str:
     if likelihood.aggregate:
         words = f"{words} in every row"
     elif public and statistic.regression is None:
-        words = f"{words} in every public cell, which release counts"
+        words = f"{words} in every public cell (release counts the cells)"
     if records is not None:
         words = f"{words}, from {records} {'rows' if likelihood.aggregate else 'records'}"
     crowded = records is not None and not likelihood.aggregate and is_sparse(cells, records)

@@ -172,12 +172,14 @@ class Inspection:
         for row in self.rows:
             if row.needs:
                 yield "needed", row.needs
+            elif not row.structure:
+                yield "refused", row.reason
         for problem in self.problems:
             yield "model", problem
 
     def _notes(self) -> Iterable[tuple[str, str]]:
         for row in self.rows:
-            if row.reason:
+            if row.reason and row.structure:
                 yield row.variable, row.reason
         if self.outside:
             shares = ", ".join(f"{share:.0%} of {name}" for name, share in self.outside.items())
@@ -204,7 +206,7 @@ class Inspection:
         if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
             yield "released numbers", numbers
         if widths := ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None):
-            yield "gaussian noise", f"its sd beside that of laplace noise, at epsilon 1 and delta 1e-6: {widths}"
+            yield "gaussian noise", f"its sd, as a multiple of that of laplace noise, at epsilon 1 and delta 1e-6: {widths}"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
             private = [name for name, _, status in self.arrays if status == "private"]
             yield "missing values", in_words(self.missing, [*(row.variable for row in self.rows), *private])

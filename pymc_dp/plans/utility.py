@@ -64,7 +64,7 @@ class Utility:
         return None if None in divergences else sum(value for value in divergences if value is not None)
 
     def __repr__(self) -> str:
-        header = ("family", "laplace: a count is off by at most", "fourier: a table is off by at most (L1)", "KL divergence at most")
+        header = ("family", "laplace: a count is off by at most", "fourier: a table is off by at most (L1)", "KL divergence at most (nats)")
         body = []
         for family in self.families:
             parents = f" | {', '.join(family.node.parents)}" if family.node.parents else ""

@@ -218,7 +218,7 @@ class PlannedWidths:
             yield ""
             yield NEEDED if several else NEEDED[:1] + NEEDED[2:], [_needed(reached, several) for reached in self.epsilon_for(self.width)]
         yield ""
-        header = ("epsilon", *(f"{about}: {guess:.0%} becomes" for about, _ in self._about for guess in GUESSES))
+        header = ("epsilon", *(f"{guess:.0%} sure {about} becomes" for about, _ in self._about for guess in GUESSES))
         yield (
             header,
             [
@@ -232,23 +232,23 @@ class PlannedWidths:
         """What an attacker may guess, and how many epsilons that costs."""
         person = self.protects.startswith(ALL_ROWS)
         if self.neighbours == "replace":
-            return (("what all rows of a person say" if person else "what a record says", 1),)
+            return (("of all rows of a person" if person else "of a record", 1),)
         return (
-            (("whether a person is there", 1), ("what the rows say", 2))
+            (("whether a person is there", 1), ("of what the rows say", 2))
             if person
-            else (("whether a record is there", 1), ("what it says", 2))
+            else (("whether a record is there", 1), ("of what it says", 2))
         )
 
     def _notes(self) -> Iterator[tuple[str, str]]:
-        simulated = ", ".join(f"{count:,} of {name}" for name, count in self.records.items())
-        yield "simulated", f"{self.without.sizes['simulation']} data sets of {simulated} records; no record of yours was read"
+        simulated = ", ".join(f"{count:,} records of {name}" for name, count in self.records.items())
+        yield "simulated", f"{self.without.sizes['simulation']} data sets of {simulated}; no record of yours was read"
         for text in self.assumptions:
             yield "assumed", text
         fails = "; with a delta, by at most delta more" if self._has_delta else ""
         yield (
-            "what a record says",
-            f"if somebody knows all other records and is so sure of a guess about {self.protects}, the release can make them at most this"
-            f" sure{fails}",
+            "how sure",
+            f"whoever knows all other records, and is so sure of a guess about {self.protects}, can be at most so sure after the"
+            f" release{fails}",
         )
         entries = "; in parentheses: of the narrowest and the widest entry" if any(row.narrowest < row.widest for row in self.rows) else ""
         yield "± is", f"the standard error of the width over the simulations{entries}"
@@ -259,7 +259,7 @@ class PlannedWidths:
 
 
 WIDTHS = ("variable", "mechanism", "epsilon", "width of 90 % interval", "without privacy", "wider by", "sd", "variance due to privacy")
-NEEDED = ("variable", "mechanism", "width wanted", "epsilon needed", "90 % sure of", "")
+NEEDED = ("variable", "mechanism", "width wanted", "epsilon needed", "90 % interval", "why")
 
 
 def _cells(row: PlannedWidth, several: bool) -> tuple[str, ...]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import cycle
-from textwrap import fill, shorten
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pymc_dp.audits.audit import SURE, Audit
 from pymc_dp.plans.widths import PlannedWidth, PlannedWidths
-from pymc_dp.plots.drawing import FIRST, LOOKS, SECOND, WRONG, check_drawn, ink, pyplot
+from pymc_dp.plots.drawing import FIRST, HATCHES, LOOKS, SECOND, WRONG, check_drawn, entitle, ink, name_points, pyplot
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.privacy.ledger import Ledger
@@ -55,7 +55,8 @@ def plot_audit(audit: Audit) -> "np.ndarray[Any, np.dtype[np.object_]]":
     figure, axes = plt.subplots(1, 2, figsize=(11, 4), width_ratios=[2.6, 1.4], layout="constrained")
     _scores(axes[0], audit)
     _epsilons(axes[1], audit)
-    figure.suptitle(f"Audit {'passed' if audit.passed else 'FAILED'}", color=ink() if audit.passed else WRONG, fontweight="bold")
+    verdict = "passed: no more was found than is claimed" if audit.passed else "FAILED: more was found than is claimed"
+    entitle(figure, f"Audit {verdict}", color=ink() if audit.passed else ink(WRONG), fontweight="bold")
     return axes
 
 
@@ -95,7 +96,8 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
     bars = ["", *ledger.parts]
     height = 1.4 + 0.5 * len(bars)
     figure, axes = plt.subplots(len(sums), 1, figsize=(9, height * len(sums)), layout="constrained", squeeze=False)
-    colours = {what: plt.get_cmap("tab10")(k % 10) for k, what in enumerate(dict.fromkeys(charges["what"]))}
+    kinds = enumerate(dict.fromkeys(charges["what"]))
+    looks = {what: {"color": plt.get_cmap("tab10")(k % 10), "hatch": HATCHES[k % len(HATCHES)], "edgecolor": "white"} for k, what in kinds}
     for ax, (column, limit, words) in zip(axes[:, 0], sums, strict=True):
         whole = charges.loc[charges["part"] == "", column].sum()
         for place, part in enumerate(bars):
@@ -103,7 +105,7 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
             if part:
                 ax.barh(place, whole, 0.6, color="0.85")
             for what, cost in charges.loc[charges["part"] == part, ["what", column]].itertuples(index=False):
-                ax.barh(place, cost, 0.6, left=left, color=colours[what], edgecolor="white")
+                ax.barh(place, cost, 0.6, left=left, **looks[what])
                 left += cost
             ax.text(left, place, f" {left:.3g}", va="center", fontsize=9)
         ax.axvline(limit, color=ink(), linewidth=1.2)
@@ -113,9 +115,13 @@ def plot_ledger(ledger: Ledger) -> "np.ndarray[Any, np.dtype[np.object_]]":
         ax.set_xlim(0, 1.1 * max(limit, charges[column].sum()))
         ax.set_xlabel(words)
         ax.spines[["top", "right"]].set_visible(False)
-    shown = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
-    figure.legend(shown, colours, frameon=False, ncols=min(len(shown), 6) or 1, loc="outside lower center")
-    figure.suptitle(f"{ledger.path.name}: what was charged", fontweight="bold")
+    shown = [
+        plt.Rectangle((0, 0), 1, 1, **{("facecolor" if key == "color" else key): value for key, value in look.items()})
+        for look in looks.values()
+    ]
+    figure.legend(shown, looks, frameon=False, ncols=min(len(shown), 6) or 1, loc="outside lower center")
+    either = "; one of the two sums has to stay within what was granted, not both" if len(sums) > 1 else ""
+    entitle(figure, f"{ledger.path.name}: what was charged{either}", fontweight="bold")
     return axes[:, 0]
 
 
@@ -155,8 +161,9 @@ def plot_spending(ledger: Ledger) -> "Axes":
     charges = entries[entries["kind"] == "charge"]
     pure = granted.rho is None or not (charges["delta"] > 0).any()
     column = "epsilon" if pure else "rho"
-    _, ax = plt.subplots(figsize=(9, 3.8), layout="constrained")
+    figure, ax = plt.subplots(figsize=(9, 4), layout="constrained")
     last = when.iloc[-1] + max(0.08 * (when.iloc[-1] - when.iloc[0]), pd.Timedelta(seconds=1))
+    names = list[tuple[Any, float, str]]()
     for (colour, marker, line), part in zip(cycle(LOOKS), ["", *ledger.parts]):
         part_charges = charges[charges["part"].isin(["", part])]
         times, sums = [when.iloc[0], *when[part_charges.index], last], part_charges[column].cumsum()
@@ -168,10 +175,9 @@ def plot_spending(ledger: Ledger) -> "Axes":
         if len(part_charges) <= MOST_NAMED:
             at_last: dict[str, pd.Timestamp] = {}  # of a name where it stands already: charges of one minute share it
             for at, total, what in zip(when[part_charges.index][mine], sums[mine], part_charges["what"][mine]):
-                if what in at_last and at - at_last[what] < 0.05 * (last - when.iloc[0]):
-                    continue
-                at_last[what] = at
-                ax.annotate(shorten(what, 28), (at, total), (4, -11), textcoords="offset points", fontsize=8)
+                if what not in at_last or at - at_last[what] >= 0.05 * (last - when.iloc[0]):
+                    at_last[what] = at
+                    names.append((at, total, what))
     grants = entries[entries["kind"].isin(["open", "grant"])]
     limits = grants[column] if pure else [float(granted.rho or 0)] * len(grants)
     ax.step(
@@ -189,6 +195,8 @@ def plot_spending(ledger: Ledger) -> "Axes":
     ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
     ax.legend(fontsize=8, frameon=False, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
     ax.spines[["top", "right"]].set_visible(False)
+    entitle(figure, f"{ledger.path.name}: what was spent, and when", fontweight="bold")
+    name_points(ax, names)
     return ax
 
 
@@ -231,29 +239,37 @@ def plot_plan(planned: PlannedWidths, var_names: Sequence[str] | None = None) ->
         _split(axes[1, k], [row for row in rows if row.mechanism == rows[0].mechanism])
         axes[0, k].set_title(name)
     axes[0, 0].set_ylabel("width of the 90 % interval")
-    axes[1, 0].set_ylabel("share of the posterior variance")
-    axes[0, -1].legend(fontsize=8)
-    axes[1, -1].legend(fontsize=8, loc="lower left")
-    figure.suptitle("What epsilon buys, on simulated records; bars are two standard errors", fontweight="bold")
+    axes[1, 0].set_ylabel(f"share of the variance,\n{planned.rows[0].mechanism} noise")
+    (lines, named), (areas, of) = (ax.get_legend_handles_labels() for ax in axes[:, 0])
+    figure.legend(
+        [*lines, *areas],
+        [*named, *of],
+        frameon=False,
+        fontsize=8,
+        ncols=max(int(figure.get_figwidth() / 2.2), 1),
+        loc="outside lower center",
+    )
+    entitle(figure, "What epsilon buys, on simulated records (vertical bars: two standard errors)", fontweight="bold")
     return axes
 
 
 def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
     """Every mechanism as a line with error bars of two standard errors, and what there would be without privacy."""
-    for mechanism, colour in zip(dict.fromkeys(row.mechanism for row in rows), (FIRST, SECOND, "0.5", WRONG)):
+    for mechanism, (colour, marker, line) in zip(dict.fromkeys(row.mechanism for row in rows), cycle(LOOKS[1:])):
         mechanism_rows = [row for row in rows if row.mechanism == mechanism]
         errors = [2 * row.error if np.isfinite(row.error) else 0.0 for row in mechanism_rows]
         ax.errorbar(
             [row.epsilon for row in mechanism_rows],
             [row.interval for row in mechanism_rows],
             errors,
-            color=colour,
-            marker="o",
+            color=ink(colour),
+            marker=marker,
+            linestyle=line,
             markersize=4,
             capsize=2,
             label=mechanism,
         )
-    ax.axhline(rows[0].interval_without, color=ink(), linestyle="--", linewidth=1.2, label="without privacy")
+    ax.axhline(rows[0].interval_without, color=ink(), linewidth=1.2, label="without privacy")
     ax.set_xscale("log")
     ax.set_ylim(0, 1.05 * max(row.interval + (2 * row.error if np.isfinite(row.error) else 0.0) for row in rows))
     ax.spines[["top", "right"]].set_visible(False)
@@ -262,8 +278,8 @@ def _widths(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
 def _split(ax: "Axes", rows: Sequence[PlannedWidth]) -> None:
     """The posterior variance in two parts: what would be there without privacy, and the rest."""
     epsilons, privacy = [row.epsilon for row in rows], np.array([row.privacy for row in rows])
-    ax.fill_between(epsilons, 0, 1 - privacy, color="0.75", linewidth=0, label="sampling")
-    ax.fill_between(epsilons, 1 - privacy, 1, color=FIRST, alpha=0.6, linewidth=0, label="privacy")
+    ax.fill_between(epsilons, 0, 1 - privacy, color="0.75", linewidth=0, label="variance there is without privacy")
+    ax.fill_between(epsilons, 1 - privacy, 1, facecolor=FIRST, edgecolor="white", hatch="///", linewidth=0, label="variance due to privacy")
     ax.set_ylim(0, 1)
     ax.set_xlabel("epsilon (nats)")
     values = sorted(set(epsilons))
@@ -333,12 +349,13 @@ def _histograms(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray
 def _epsilons(ax: "Axes", audit: Audit) -> None:
     """The bound as a bar, the claim as a line, and what would have been found as a dotted one."""
     claimed, detectable = float(audit.epsilon), float(audit.epsilon) * audit.factor
-    ax.bar([0], [audit.lower], 0.6, color="0.6" if audit.passed else WRONG)
+    ax.bar([0], [audit.lower], 0.6, color="0.6" if audit.passed else ink(WRONG))
     ax.axhline(claimed, color=ink(), linewidth=1.2)
-    ax.text(1.75, claimed, f"claimed: {claimed:.3g}", ha="right", va="top", fontsize=9)
+    beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 9}
+    ax.annotate(f"claimed: {claimed:.3g}", (1.75, claimed), (0, -3), va="top", **beside)
     if np.isfinite(detectable):
         ax.axhline(detectable, color=ink(), linestyle=":", linewidth=1.2)
-        ax.text(1.75, detectable, f"found {SURE:.1%} of the time: {detectable:.3g}", ha="right", va="bottom", fontsize=9)
+        ax.annotate(f"so much would be found\n{SURE:.1%} of the time: {detectable:.3g}", (1.75, detectable), (0, 3), va="bottom", **beside)
     ax.set_xlim(-0.4, 1.8)
     ax.set_ylim(0, 1.15 * max(claimed, audit.lower, detectable if np.isfinite(detectable) else 0.0))
     ax.set_xticks([0], [f"found:\nat least {audit.lower:.3g}"])

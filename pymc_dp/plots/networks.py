@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pymc_dp.plans.network import Network, Node
-from pymc_dp.plots.drawing import pyplot
+from pymc_dp.plots.drawing import ink, pyplot
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.releases.release import Release
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FULL = 0.5
 """Noise of this share of a typical count is drawn darkest."""
-DARKER = "\ndarker: more noise beside a typical count"
+DARKER = "\ndarker: more noise beside a typical count (in parentheses: its share)"
 
 
 @explained
@@ -66,14 +66,22 @@ def plot_network(released: "Release | xr.DataTree") -> "Axes":
         ).get_bbox_patch()  # fmt: skip
     for node in network.nodes:
         for parent in node.parents:
-            arrow = {"arrowstyle": "-|>", "color": "0.2", "patchA": boxes[parent], "patchB": boxes[node.name], "shrinkA": 2, "shrinkB": 2}
-            ax.annotate("", places[node.name], places[parent], arrowprops=arrow)
+            arrow = {"arrowstyle": "-|>", "color": ink(), "patchA": boxes[parent], "patchB": boxes[node.name], "shrinkA": 2, "shrinkB": 2}
+            arrow |= {"connectionstyle": f"arc3,rad={_bend(places[parent], places[node.name])}"}
+            ax.annotate("", places[node.name], places[parent], arrowprops=arrow, zorder=1)
     across = [place[0] for place in places.values()]
     ax.set_xlim(min(across) - 0.6, max(across) + 0.6)
     ax.set_ylim(-deep + 0.5, 0.5)
     ax.set_axis_off()
     ax.set_title(f"epsilon {float(released.epsilon):g}, {released.mechanism} noise{DARKER}", fontsize=10)
     return ax
+
+
+def _bend(parent: tuple[float, float], child: tuple[float, float]) -> float:
+    """How far an arrow leaves the straight line: one that passes rows between goes around what stands there, on the outer side."""
+    if parent[1] - child[1] < 1.5:
+        return 0.0
+    return -0.55 if parent[0] + child[0] > 0 else 0.55
 
 
 def _noise(released: Release, node: Node) -> tuple[str, float]:

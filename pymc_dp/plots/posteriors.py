@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pymc_dp.plots.drawing import FIRST, LOOKS, check_drawn, ink, pyplot
+from pymc_dp.plots.drawing import FIRST, LOOKS, check_drawn, entitle, ink, pyplot
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
 
 MOST_ENTRIES = 40
 """So many entries of one variable are drawn."""
@@ -70,14 +71,14 @@ def plot_posteriors(
             low, middle, high = np.quantile(_entries(group[name]), [tail, 0.5, 1 - tail], axis=0)
             place = np.arange(len(rows[name])) + 0.8 * ((k + 0.5) / len(drawn) - 0.5)
             ax.hlines(place, low, high, color=ink(colour), linestyle=line, linewidth=1.6)
-            ax.plot(middle, place, marker, color=ink(colour), markersize=4.5, linestyle="none", label=words)
-        ax.set_yticks(range(len(rows[name])), rows[name])
-        ax.set_ylim(len(rows[name]) - 0.5, -0.5)
+            ax.plot(middle, place, marker, color=ink(colour), markersize=4.5, linestyle="none")
+            ax.plot([], [], marker=marker, color=ink(colour), markersize=4.5, linestyle=line, linewidth=1.6, label=words)
+        _rows(ax, rows[name])
         ax.set_xlabel(name)
         ax.spines[["top", "right"]].set_visible(False)
     handles = {words: handle for ax in axes[0] for handle, words in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(handles.values(), handles.keys(), frameon=False, ncols=min(len(handles), 5), loc="outside lower center")
-    figure.suptitle(f"medians and {probability:.0%} intervals")
+    figure.legend(handles.values(), handles.keys(), frameon=False, ncols=min(len(handles), 5), loc="outside lower center", handlelength=3)
+    entitle(figure, f"Medians and {100 * probability:g} % intervals")
     return axes[0]
 
 
@@ -132,13 +133,12 @@ def plot_privacy_share(
         ax.barh(place, np.maximum(width - least, 0), 0.6, left=least, color=FIRST, edgecolor="0.1", hatch="///", label="more, for privacy")
         for at, end, part in zip(place, np.maximum(width, least), share):
             ax.text(end, at, f" {part:.0%}", va="center", fontsize=8)
-        ax.set_yticks(place, labels)
-        ax.set_ylim(len(labels) - 0.5, -0.5)
+        _rows(ax, labels)
         ax.set_xlim(0, 1.2 * float(np.maximum(width, least).max()))
-        ax.set_xlabel(f"width of the {probability:.0%} interval of {name}")
+        ax.set_xlabel(f"width of the {100 * probability:g} % interval of {name}")
         ax.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), frameon=False, ncols=2, loc="outside lower center")
-    figure.suptitle("beside each bar: the share of the variance that is there for privacy")
+    entitle(figure, "What of each width is privacy; beside the bar, what share of the variance")
     return axes[0]
 
 
@@ -189,6 +189,12 @@ def plot_states(tree: "xr.DataTree", variable: str = "states") -> "np.ndarray[An
     axes[-1, 0].xaxis.get_major_locator().set_params(integer=True)
     figure.colorbar(shown, ax=axes[:, 0].tolist(), label="probability of the state", aspect=30)
     return axes[:, 0]
+
+
+def _rows(ax: "Axes", labels: Sequence[str]) -> None:
+    """A row for every entry, from the top; the one of a variable without entries has no name and no tick."""
+    ax.set_yticks(range(len(labels)) if any(labels) else [], labels if any(labels) else [])
+    ax.set_ylim(len(labels) - 0.5, -0.5)
 
 
 def _draws(tree: object) -> "xr.DataTree":

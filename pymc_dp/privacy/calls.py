@@ -111,7 +111,8 @@ def _wrong(function: Callable[..., Any], arguments: Signature, placed: int, name
         return f"{name} has no argument {unknown[0]!r}. {meant_by(unknown[0], known, example)}".strip()
     if placed > len(by_place):
         order = ", ".join(map(repr, by_place)) or "no argument"
-        return f"{name} takes {order} by place, and all else by name. {example}".strip()
+        table = ": records beside the model as data=table" if "data" in known and "data" not in [*by_place, *named] else ""
+        return f"{name} takes {order} by place, and all else by name{table}. {example}".strip()
     required = [
         parameter.name
         for parameter in arguments.parameters.values()

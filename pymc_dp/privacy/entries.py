@@ -131,20 +131,28 @@ def table(entries: Sequence[Entry]) -> "pd.DataFrame":
     return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="entry"))
 
 
-SHOWN = {"mechanism": "noise", "redeemed": "read"}
-"""What columns are called where there is little room."""
+SHOWN = {"mechanism": "noise"}
+"""What a column is called for people."""
 
 
 def readable(entries: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
     """A table of entries for people, as header and body: only columns that say something, and no hashes."""
-    entries = entries.drop(columns=["hash"]).assign(
-        time=entries["time"].str.replace("T", " ").str.replace("Z", ""),
-        session=entries["session"].str[:12],
-        redeemed=["" if kind != "charge" else "yes" if redeemed else "no" for kind, redeemed in zip(entries["kind"], entries["redeemed"])],
+    entries = (
+        entries.drop(columns=["hash"])
+        .assign(
+            time=entries["time"].str.replace("T", " ").str.replace("Z", ""),
+            session=entries["session"].str[:6],
+            kind=[
+                "charge, not read" if kind == "charge" and not redeemed else kind
+                for kind, redeemed in zip(entries["kind"], entries["redeemed"])
+            ],
+        )
+        .drop(columns=["redeemed"])
     )
     charges = entries[entries["kind"] == "charge"]
     kept = [column for column in entries.columns if entries[column].astype(bool).any() or column == "epsilon"]
     kept = [column for column in kept if column != "delta" or charges["delta"].any()]  # what was granted stands above the table
+    kept = [column for column in kept if column != "rho" or entries["delta"].any()]  # only a grant with a delta counts in rho
     body = [
         [str(entry), *(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row)]
         for entry, row in zip(entries.index, entries[kept].itertuples(index=False))

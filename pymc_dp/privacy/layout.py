@@ -11,9 +11,9 @@ NARROW = 8
 """A column is not made narrower by breaking words."""
 STYLE = (
     "<style>"
-    ".pymc-dp{max-width:60em}"
+    ".pymc-dp{max-width:60em;overflow-x:auto}"
     ".pymc-dp table{border-collapse:collapse;margin:.4em 0}"
-    ".pymc-dp th,.pymc-dp td{text-align:left;vertical-align:top;padding:.25em .9em .25em 0;background:transparent;"
+    ".pymc-dp th,.pymc-dp td{text-align:left;vertical-align:top;padding:.25em .9em .25em .4em;background:transparent;"
     "border:0;border-bottom:1px solid rgba(128,128,128,.35)}"
     ".pymc-dp thead th{border-bottom:2px solid rgba(128,128,128,.7)}"
     ".pymc-dp tbody th{white-space:nowrap;font-weight:600}"
@@ -53,18 +53,32 @@ def aligned(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def _widths(rows: Sequence[tuple[str, ...]]) -> list[int]:
-    """Widths of columns: of their text where all fit. Else the widest give way, first in titles, then between words, then within words."""
+    """Widths of columns: of their text where all fit. Else titles give way, to two lines or to one word a line: whichever is less high."""
+    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in zip(*rows, strict=True)]
+    two = [max(word, _in_two_lines(title)) for word, title in zip(words, rows[0], strict=True)]
+    return min(
+        (_narrowed(rows, titles, words) for titles in (two, words)), key=lambda widths: sum(len(_lines(row, widths)) for row in rows)
+    )
+
+
+def _narrowed(rows: Sequence[tuple[str, ...]], titles: Sequence[int], words: Sequence[int]) -> list[int]:
+    """Widths of columns of which the widest give way: first in titles, as far as these may, then between words, then within words."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in columns]
-    titles = [max(word, *map(len, column[1:])) if column[1:] else word for word, column in zip(words, columns, strict=True)]
-    for least in (titles, words, [min(word, NARROW) for word in words]):
+    whole = [max([least, *map(len, column[1:])]) for least, column in zip(titles, columns, strict=True)]
+    for least in (whole, titles, words, [min(word, NARROW) for word in words]):
         while sum(widths) + GAP * (len(widths) - 1) > WIDTH:
             wide = [k for k, width in enumerate(widths) if width > least[k]]
             if not wide:
                 break
             widths[max(wide, key=lambda k: widths[k])] -= 1
     return widths
+
+
+def _in_two_lines(title: str) -> int:
+    """The least width at which a title takes two lines."""
+    words = title.split()
+    return min((max(len(" ".join(words[:k])), len(" ".join(words[k:]))) for k in range(1, len(words))), default=len(title))
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:

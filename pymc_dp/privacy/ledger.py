@@ -221,10 +221,8 @@ class Ledger:
 
     def _promise(self) -> str:
         granted = self.granted
-        return (
-            f"Ledger {self.path.name}: epsilon {budget.decimal(granted.epsilon)}, delta {budget.decimal(granted.delta)},"
-            f" protects {protected(self.unit)} ({self.neighbours})"
-        )
+        words = f"epsilon {budget.decimal(granted.epsilon)}, delta {budget.decimal(granted.delta)}"
+        return f"Ledger {self.path.name}: {words}, protects {protected(self.unit)} ({self.neighbours})"
 
     # ---------- what one can do
 
@@ -354,6 +352,9 @@ class Part:
     def charge(self, cost: Cost | Step, draws: Sequence[Draw], *, neighbours: str, unit: object, public: Sequence[str] = ()) -> Charge:
         """Write down what this part is about to pay: see ``Ledger.charge``."""
         return self.ledger.charge(cost, draws, neighbours=neighbours, unit=unit, public=public, part=self.name)
+
+    def __repr__(self) -> str:
+        return wrapped(f"Part {self.name} of {self.ledger.path.name}: left {budget.words(self.ledger.remaining(part=self.name))}")
 
     def redeem(self, charge: Charge) -> Receipt:
         """Turn a charge into the right to draw: see ``Ledger.redeem``."""

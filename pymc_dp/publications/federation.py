@@ -37,7 +37,7 @@ CHANCE = log(1e-6)
 """Two releases without a ledger that agree although this is improbable are one. Single counts may well agree by chance."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Federation(Noted):
     """Several holders' releases, of which a model is made.
 

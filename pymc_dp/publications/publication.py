@@ -13,6 +13,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.layout import wrapped
 from pymc_dp.private_models.as_made import AsMade
 from pymc_dp.publications.noises import Step
 from pymc_dp.publications.opendp_laws import from_opendp
@@ -93,6 +94,9 @@ class Noted(ABC):
     def __str__(self) -> str:
         """What is known, in lines."""
 
+    def __repr__(self) -> str:
+        return "\n".join(wrapped(line) for line in str(self).split("\n"))
+
     @abstractmethod
     def group(self) -> "xr.DataTree":
         """The group ``privacy`` of a tree."""
@@ -117,7 +121,7 @@ class Noted(ABC):
             )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Publication(Noted):
     """What was done to the observed variables of a model, by name.
 

@@ -52,7 +52,7 @@ def observe_answers(clone: pm.Model, answers: RandomisedAnswers) -> None:
     clone.publication = NotedAnswers(answers, as_made(clone))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NotedAnswers(Noted):
     """What is known of a model of randomised answers: who was told as what, and what that cost.
 

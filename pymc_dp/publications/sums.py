@@ -53,7 +53,7 @@ type Books = dict[str, dict[str, tuple[object, Codebook]]]
 """By observed variable and by name: published numbers, and what was done to them."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PublishedSums(Noted):
     """What was done to published sums of records, by observed variable and name.
 

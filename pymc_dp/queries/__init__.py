@@ -8,9 +8,19 @@ paid), ``inference`` (what it says), ``session_file`` and ``restore`` (how it go
 ``model_questions``.
 """
 
+import warnings
+
 from pymc_dp.queries.answer import Answer, Price
 from pymc_dp.queries.expressions import col, count, total
-from pymc_dp.queries.schema import Bins, Schema
+from pymc_dp.queries.schema import Brackets, Schema
 from pymc_dp.queries.session import QuerySession
 
-__all__ = ["Answer", "Bins", "Price", "QuerySession", "Schema", "col", "count", "total"]
+__all__ = ["Answer", "Brackets", "Price", "QuerySession", "Schema", "col", "count", "total"]
+
+
+def __getattr__(name: str) -> object:
+    """What ``Brackets`` were called before."""
+    if name != "Bins":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn("pymc_dp.queries.Bins are called Brackets now. Write pymc_dp.queries.Brackets.", FutureWarning, stacklevel=2)
+    return Brackets

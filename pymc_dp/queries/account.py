@@ -301,15 +301,18 @@ class Account:
         asked, lost = len(self.state.asked), len(self.state.asked) - sum(item.number is not None for item in self.items)
         words = f"QuerySession: {asked} question{'s' * (asked != 1)} paid for" + (f", {lost} of them lost" if lost else "")
         alone = sum((answer.epsilon for answer in self.state.asked.answered), self.models)
-        words += f", epsilon {float(self.cost):.6g} (one by one: {float(alone):.6g})"
+        words += f", epsilon {float(self.cost):.6g}" + (f" (one by one: {float(alone):.6g})" if alone != self.cost else "")
         left = "" if self.ledger is None and self.limit is None else f", left {float(self.remaining.epsilon):.6g}"
-        paying = ", unaccounted" if self.ledger is None else f" of {self.ledger.path.name}"
+        paying = ", charged to no ledger" if self.ledger is None else f" of {self.ledger.path.name}"
         return f"{words}{left}{paying}; protects {protected(self.saved.protects)} ({self.saved.neighbours})"
+
+
+TITLES = {"sd": "noise sd", "own": "epsilon of its noise", "paid": "epsilon it cost"}
 
 
 def history_table(table: "pd.DataFrame") -> tuple[list[str], list[list[str]]]:
     """The history for people, as header and body."""
-    return list(table.columns), [
+    return [TITLES.get(column, column) for column in table.columns], [
         [entry if isinstance(entry, str) else f"{entry:.6g}" for entry in row] for row in table.itertuples(index=False)
     ]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.plans.person import Person
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
 from pymc_dp.queries.batches import batches_of
 from pymc_dp.queries.schema import Column, Schema
 from pymc_dp.queries.sql import cell_of, number_and_text
@@ -97,3 +98,15 @@ def _cells_by_row(relation: Any, columns: Sequence[Column], others: Sequence[str
             cell = cell_of(column, f"n{axis}", None if text == "NULL" else f"t{axis}", list(range(column.size - 1)))
             cells.append(f"CAST({cell} AS INTEGER) AS c{axis}")
     return relation.project(", ".join(read)).project(", ".join([*others, *cells]))
+
+
+def relation_and_person(unit: object) -> tuple[str, tuple[object, int] | None]:
+    """What decides which tables are neighbours, in words, and of a ``Person`` its key and how many of its rows count."""
+    person = (unit.key, unit.at_most) if isinstance(unit, Person) else None
+    relation = unit.relation if isinstance(unit, Person) else unit
+    if not isinstance(relation, str) or not relation.strip() or (relation.startswith(ALL_ROWS) and person is None):
+        raise Refusal(
+            'unit must say what one row stands for, or whose the rows are. Write for example unit="row", or'
+            ' unit=pymc_dp.Person("patient_id", at_most=5).'
+        )
+    return relation, person

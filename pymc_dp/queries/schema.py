@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_NAME, number_in, stays_text
+from pymc_dp.plans.bins import Bins
 from pymc_dp.privacy.accounting import Refusal, nearest_double
 
 MOST_CELLS = 2**24
@@ -24,23 +25,23 @@ MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True)
-class Bins:
-    """Half-open bins of numbers: from each edge, which belongs to the bin, to the next, which does not.
+class Brackets:
+    """Brackets of numbers, such as those of income: from each edge, which belongs to the bracket, to the next, which does not.
 
     Parameters
     ----------
     edges : sequence of numbers
-        Finite and increasing, in units of the column: K edges make K - 1 bins. Values outside are in no bin.
+        Finite and increasing, in units of the column: K edges make K - 1 brackets. Values outside are in none.
     labels : sequence of str, optional
-        One for each bin; otherwise they are called "[0, 10000)" and so on.
+        One for each bracket; otherwise they are called "[0, 10000)" and so on.
 
     See Also
     --------
-    pymc_dp.Bins : how an observed variable of a model is released; another class.
+    pymc_dp.Bins : how an observed variable of a model is released.
 
     Examples
     --------
-    >>> Schema.of({"income": Bins([0, 10_000, 50_000])}).columns[0].levels
+    >>> Schema.of({"income": Brackets([0, 10_000, 50_000])}).columns[0].levels
     ('[0, 10000)', '[10000, 50000)')
     """
 
@@ -142,7 +143,7 @@ class Schema:
 
     Examples
     --------
-    >>> schema = Schema.of({"age": range(0, 100), "sex": ["f", "m"], "income": Bins([0, 10_000, 50_000, 200_000])})
+    >>> schema = Schema.of({"age": range(0, 100), "sex": ["f", "m"], "income": Brackets([0, 10_000, 50_000, 200_000])})
     >>> [column.size for column in schema.columns]
     [101, 3, 4]
     """
@@ -158,7 +159,7 @@ class Schema:
 
     @classmethod
     def of(cls, columns: Mapping[str, object]) -> "Schema":
-        """A schema from names and what their columns hold: a range, a list of levels, or ``Bins``."""
+        """A schema from names and what their columns hold: a range, a list of levels, or ``Brackets``."""
         if not isinstance(columns, Mapping):
             raise Refusal('A schema is written as a dictionary. Write for example Schema.of({"age": range(0, 100), "sex": ["f", "m"]}).')
         return cls(tuple(_column(name, values) for name, values in columns.items()))
@@ -219,7 +220,7 @@ def check_levels_of_text(schema: Schema) -> None:
 def _column(name: object, values: object) -> Column:
     _check_name(name)
     assert isinstance(name, str)
-    if isinstance(values, Bins):
+    if isinstance(values, Brackets):
         edges = tuple(_edge(name, edge) for edge in _sequence(name, values.edges, "edges"))
         _check_edges(name, edges)
         labels = _sequence(name, values.labels, "labels") or [
@@ -238,18 +239,23 @@ def _levels(name: str, values: object) -> list:
 def _sequence(name: str, values: object, what: str) -> list:
     if isinstance(values, range | list | tuple) or (isinstance(values, np.ndarray) and values.ndim == 1):
         if len(values) >= MOST_CELLS:
-            raise Refusal(f"{name} has {len(values)} {what}, and at most {MOST_CELLS - 1} can be told apart. Write Bins([...]).")
+            raise Refusal(f"{name} has {len(values)} {what}, and at most {MOST_CELLS - 1} can be told apart. Write Brackets([...]).")
         return list(values)
+    if isinstance(values, Bins):
+        raise Refusal(
+            f"{name} has pymc_dp.Bins, which are for an observed variable of a model, and count a value that is an edge below it. Write"
+            f' {{"{name}": pymc_dp.queries.Brackets([0, 10, 20])}}, which count it above.'
+        )
     raise Refusal(
-        f"The {what} of {name} must be a range, a list or Bins, in an order of their own. "
-        f'Write for example {{"{name}": range(0, 100)}}, {{"{name}": ["f", "m"]}} or {{"{name}": Bins([0, 10, 20])}}.'
+        f"The {what} of {name} must be a range, a list or Brackets, in an order of their own. "
+        f'Write for example {{"{name}": range(0, 100)}}, {{"{name}": ["f", "m"]}} or {{"{name}": Brackets([0, 10, 20])}}.'
     )
 
 
 def _edge(name: str, edge: object) -> float:
     if isinstance(edge, Real) and not isinstance(edge, bool | np.bool_) and isfinite(number := nearest_double(edge)):
         return number + 0.0  # -0.0 is 0
-    raise Refusal(f"The edges of {name} must be finite numbers; values beyond them count in the extra cell. Write Bins([0, 10, 20]).")
+    raise Refusal(f"The edges of {name} must be finite numbers; values beyond them count in the extra cell. Write Brackets([0, 10, 20]).")
 
 
 def _check_name(name: object) -> None:
@@ -267,7 +273,7 @@ def _check_levels(name: str, levels: tuple) -> None:
     if len(kinds) > 1 or not kinds <= {str, int, bool}:
         raise Refusal(
             f"The levels of {name} must all be text, all be whole numbers or all be truth values. "
-            f'Write numbers with fractions as Bins: {{"{name}": Bins([0, 0.5, 1])}}.'
+            f'Write numbers with fractions as Brackets: {{"{name}": Brackets([0, 0.5, 1])}}.'
         )
     if len(set(levels)) < len(levels):
         twice = next(level for level, times in Counter(levels).items() if times > 1)
@@ -277,14 +283,14 @@ def _check_levels(name: str, levels: tuple) -> None:
     if int in kinds and max(map(abs, levels)) > LARGEST_LEVEL:
         raise Refusal(f"Levels of {name} must lie between -(2**53 - 1) and 2**53 - 1. Write larger numbers as text.")
     if len(levels) >= MOST_CELLS:
-        raise Refusal(f"{name} has {len(levels)} levels, and at most {MOST_CELLS - 1} can be told apart. Write Bins([...]).")
+        raise Refusal(f"{name} has {len(levels)} levels, and at most {MOST_CELLS - 1} can be told apart. Write Brackets([...]).")
 
 
 def _check_edges(name: str, edges: tuple[float, ...]) -> None:
     if not all(isinstance(edge, float) and isfinite(edge) for edge in edges):
-        raise Refusal(f"The edges of {name} must be finite numbers. Write Bins([0, 10, 20]).")
+        raise Refusal(f"The edges of {name} must be finite numbers. Write Brackets([0, 10, 20]).")
     if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)):
-        raise Refusal(f"The edges of {name} must be two or more, each larger than the one before. Write Bins([0, 10, 20]).")
+        raise Refusal(f"The edges of {name} must be two or more, each larger than the one before. Write Brackets([0, 10, 20]).")
 
 
 def _listed(things: Sequence, spell: Callable[[Any], str]) -> str:

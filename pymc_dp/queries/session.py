@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from pymc_dp.plans.person import Person
-from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, exact_epsilon
-from pymc_dp.privacy.calls import explained
+from pymc_dp.privacy.accounting import Cost, check_neighbours, exact_epsilon
+from pymc_dp.privacy.calls import explained, not_opened
 from pymc_dp.privacy.guard import WEAK_EPSILON, boundary, warn_if_weak
 from pymc_dp.privacy.layout import aligned, in_html, page, wrapped
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger
@@ -29,6 +29,7 @@ from pymc_dp.queries.inference import answer_of, posterior_of, probability_of
 from pymc_dp.queries.language import Question, questions_of
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.model_questions import ask_model
+from pymc_dp.queries.persons import relation_and_person
 from pymc_dp.queries.plan import Plan, State, Terms, number_above, plans_of, width_of
 from pymc_dp.queries.restore import check_written
 from pymc_dp.queries.schema import Schema, complete_columns
@@ -111,13 +112,7 @@ class QuerySession:
         check_ledger(ledger)
         self._schema = schema if isinstance(schema, Schema) else Schema.of(schema)
         check_neighbours(neighbours)
-        person = (unit.key, unit.at_most) if isinstance(unit, Person) else None
-        unit = unit.relation if isinstance(unit, Person) else unit
-        if not isinstance(unit, str) or not unit.strip() or (unit.startswith(ALL_ROWS) and person is None):
-            raise Refusal(
-                'unit must say what one row stands for, or whose the rows are. Write for example unit="row", or'
-                ' unit=pymc_dp.Person("patient_id", at_most=5).'
-            )
+        unit, person = relation_and_person(unit)
         promised = complete_columns(complete, self._schema)
         limit = None if epsilon is None else exact_epsilon(epsilon)
         check_protects(ledger, neighbours, unit)
@@ -336,6 +331,8 @@ class QuerySession:
         """
         with self._account.lock:
             return self._account.table()
+
+    __enter__ = __exit__ = not_opened("Write session = pymc_dp.QuerySession(...), without with; nothing is open between two questions.")
 
     def __repr__(self) -> str:
         table = self.history

@@ -22,7 +22,7 @@ type Arrays = list[tuple[Placeholder, np.ndarray, int | None]]
 """Of inputs of a likelihood their arrays, and the axis of each that runs over the records."""
 
 
-def of_records(cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None) -> np.ndarray:
+def exact_sums(cells: PublicCells, values: np.ndarray, inputs: Arrays, counted: np.ndarray | None = None) -> np.ndarray:
     """The exact statistics of these records, as int64, for the caller to add noise to.
 
     Parameters

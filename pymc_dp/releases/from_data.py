@@ -20,7 +20,7 @@ from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
-from pymc_dp.releases.by_part import Arrays, of_records
+from pymc_dp.releases.by_part import Arrays, exact_sums
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.person_blocks import blocks_that_count, of_part
 from pymc_dp.releases.progress import shown
@@ -154,7 +154,7 @@ def summed(
         filled, counted = Cells(np.broadcast_to(0, rows), np.array([rows]), ()), np.broadcast_to(True, rows)
         for cells in opened:
             inside = replace(cells, cells=replace(filled, inputs=cells.cells.inputs))
-            exact = of_records(inside, block[cells.name], _inputs(cells, block), counted)
+            exact = exact_sums(inside, block[cells.name], _inputs(cells, block), counted)
             whole[cells.name] = whole[cells.name] + times * exact.astype(object)
     if sized:
         _check_number(opened, read)

@@ -115,7 +115,7 @@ class Release:
         return (
             f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g},"
             f" protects {protected(self.unit, self.disjoint)} ({self.neighbours}), {self.mechanism} noise"
-            + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")
+            + (", charged to no ledger" if self.ledger_head == UNACCOUNTED else "")
         )
 
     def _notes(self) -> Iterator[tuple[str, str]]:
@@ -124,7 +124,7 @@ class Release:
         together = len(self.statistics) > 1 and not apart and all(statistic.cost == self.cost for statistic in self.statistics)
         for statistic in self.statistics:
             cells = "1 cell" if len(statistic.noisy) == 1 else f"{len(statistic.noisy)} cells"
-            share = "the same coefficients" if together else f"epsilon {float(statistic.cost.epsilon):g}"
+            share = "from coefficients that all variables share" if together else f"epsilon {float(statistic.cost.epsilon):g}"
             share += " in parallel" if statistic.variable in apart else ""
             names = ", ".join(statistic.statistics[:8]) + (f", ... ({len(statistic.statistics)})" if len(statistic.statistics) > 8 else "")
             yield statistic.variable, f"{names} in {cells}, {share}, noise sd {_spread(statistic)}"

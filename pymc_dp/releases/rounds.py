@@ -12,7 +12,7 @@ from pymc_dp.models.spec import RecordPaths
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.receipts import Draw, Receipt
-from pymc_dp.releases.by_part import Arrays, of_records
+from pymc_dp.releases.by_part import Arrays, exact_sums
 from pymc_dp.releases.cells import PublicCells, by_record
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import as_many, evaluate, records_of
@@ -95,7 +95,7 @@ def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None =
         # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
         # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
         return np.floor(complete(values, planned.domain)).astype(np.int64)[..., None]
-    return of_records(cells, values, _arrays(cells, paths, records), counted)
+    return exact_sums(cells, values, _arrays(cells, paths, records), counted)
 
 
 def _arrays(cells: PublicCells, paths: RecordPaths, records: int) -> Arrays:

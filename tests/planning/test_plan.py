@@ -318,8 +318,9 @@ def test_what_an_attacker_can_believe():
     assert "73.1%" in planned._repr_html_()
     header, body = list(made_up("add_remove")._tables())[-1]
     assert header == (
-        "epsilon", "whether a record is there: 50% becomes", "whether a record is there: 10% becomes", "what it says: 50% becomes",
-        "what it says: 10% becomes",
+        "epsilon", "50% sure whether a record is there becomes", "10% sure whether a record is there becomes",
+        "50% sure of what it says becomes",
+        "10% sure of what it says becomes",
     )  # fmt: skip
     assert body[1][1] == f"{1 / (1 + exp(-1)):.1%}"
     assert body[1][3] == f"{1 / (1 + exp(-2)):.1%}"

@@ -62,7 +62,7 @@ def test_gaussian_noise_is_even_at_about_ten_numbers():
 
 def test_inspect_counts_what_is_released_of_how_many_records():
     model, arguments = by_group(3)
-    assert "1 of y in every public cell, which release counts, from 24 records" in flat(pmdp.inspect(model, **arguments))
+    assert "1 of y in every public cell (release counts the cells), from 24 records" in flat(pmdp.inspect(model, **arguments))
     shown = flat(pmdp.inspect(by_group(3, public=False)[0]))
     assert "released numbers: 6 of y, from 24 records" in shown
     assert "about as many cells" not in shown

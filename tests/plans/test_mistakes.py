@@ -88,6 +88,22 @@ def test_a_ledger_in_a_with_statement_is_told_to_have_none(tmp_path) -> None:  #
     assert pmdp.Ledger(tmp_path / "l").remaining().epsilon == 1
 
 
+def test_a_session_in_a_with_statement_is_told_to_have_none() -> None:
+    people = pd.DataFrame({"vote": [0, 1]})
+    with (
+        pytest.raises(TypeError, match=r"Write session = pymc_dp\.QuerySession\(\.\.\.\), without with"),
+        pmdp.QuerySession(people, {"vote": [0, 1]}, epsilon=1),
+    ):
+        pass
+
+
+def test_what_brackets_were_called_before_is_still_read() -> None:
+    with pytest.warns(FutureWarning, match="Write pymc_dp.queries.Brackets"):
+        assert pmdp.queries.Bins is pmdp.queries.Brackets
+    with pytest.raises(AttributeError, match="no attribute 'Bin'"):
+        pmdp.queries.Bin  # noqa: B018
+
+
 def test_a_release_in_no_folder_is_told_to_have_one(tmp_path) -> None:  # type: ignore[no-untyped-def]
     release = pmdp.release(weights(), epsilon=1.0, bounds=BOUNDS)
     with pytest.raises(FileNotFoundError, match=r"There is no folder .*none\. Make it first") as error:
@@ -235,6 +251,10 @@ MISTAKES = {
     "one bound": (lambda m, r: pmdp.inspect(m, bounds={"weight": 100}), pmdp.Refusal, r"\(lower, upper\)"),
     "no end": (lambda m, r: pmdp.inspect(m, bounds={"weight": (0, np.inf)}), pmdp.Refusal, "finite"),
     "the class Bins": (lambda m, r: pmdp.inspect(m, bounds={"weight": pmdp.Bins}), pmdp.Refusal, r"pymc_dp\.Bins\(0, 100\)"),
+    "Bins of a column": (lambda m, r: pmdp.queries.Schema.of({"a": pmdp.Bins(0, 9)}), pmdp.Refusal, r"queries\.Brackets\(\[0, 10, 20\]"),
+    "a table by place": (lambda m, r: pmdp.release(m, {"weight": [1.0]}), TypeError, "records beside the model as data=table"),
+    "a table by place, to sample": (lambda m, r: pmdp.sample(100, {"weight": [1.0]}), TypeError, "records beside the model as data=table"),
+    "a second argument by place where no data are taken": (lambda m, r: pmdp.suggest_bounds(m, 1), TypeError, "by name. Write for"),
     "Bins of a list": (lambda m, r: pmdp.Bins([0, 1, 2]), pmdp.Refusal, r"Bins\(edges=\[0, 10, 100\]\)"),
     "observed values as public": (lambda m, r: pmdp.inspect(m, public=["weight"]), pmdp.Refusal, "which are what is protected"),
     "public as a text": (lambda m, r: pmdp.inspect(m, public="ward"), pmdp.Refusal, r"public=\["),

@@ -143,6 +143,38 @@ def test_charges_of_one_minute_have_one_name_and_a_point_each(tmp_path, model, m
     assert len(ax.lines[1].get_xdata()) == 3
 
 
+def test_no_name_of_a_charge_stands_over_another_or_is_cut(tmp_path, monkeypatch):
+    """Ten charges of different names, a minute apart, the longest of which is longer than a picture has room for."""
+    ledger, clock = pmdp.Ledger(tmp_path / "a.ledger", epsilon=9, create=True), iter(range(0, 10_000, 30))
+    now, gmtime = time.time(), time.gmtime
+    monkeypatch.setattr(journal.time, "gmtime", lambda: gmtime(now + next(clock)))
+    for k in range(10):
+        with pm.Model() as model:
+            pm.Bernoulli(f"answer_to_question_{'x' * 3 * k}", pm.Beta("p", 1, 1), observed=[0, 1])
+        pmdp.release(model, epsilon=0.1, ledger=ledger, missing={})
+    ax = pmdp.plot_spending(ledger)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) >= 8
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+    assert max(box.x1 for box in boxes) <= ax.figure.bbox.x1
+    assert {text.get_text()[:10] for text in ax.texts} == {"answer_to_"}
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_titles_and_legends_are_within_the_picture(many):
+    names = ["rate", "scale", "more"][:many]
+    trees = (
+        tree(2.0, more=(("chain", "draw"), np.linspace(0, 1, 201)[None])),
+        tree(1.0, more=(("chain", "draw"), np.linspace(0, 1, 201)[None])),
+    )
+    drawn = [pmdp.plot_privacy_share(*trees, names)[0], pmdp.plot_posteriors({"private": trees[0]}, names)[0]]
+    for ax in [*drawn, pmdp.plot_plan(planned())[0, 0]]:
+        ax.figure.canvas.draw()
+        shown = [ax.figure._suptitle, *ax.figure.legends]
+        assert all(part.get_window_extent().x0 >= 0 and part.get_window_extent().x1 <= ax.figure.bbox.x1 for part in shown)
+
+
 def test_spending_in_rho_where_something_is_not_pure(tmp_path, model):
     ledger = pmdp.Ledger(tmp_path / "a.ledger", epsilon=1, delta=1e-6, create=True)
     pmdp.release(model, epsilon=0.5, delta=1e-7, mechanism="gaussian", ledger=ledger, missing={})

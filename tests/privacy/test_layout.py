@@ -1,6 +1,7 @@
 """What is shown fits into 80 columns and wraps, and HTML has no colours of its own for text."""
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 import pymc_dp as pmdp
 from pymc_dp.privacy.layout import STYLE, WIDTH, aligned, page, wrapped
+from pymc_dp.privacy.receipts import Draw
 
 
 def widest(text):
@@ -99,6 +101,23 @@ def test_the_style_has_no_opaque_background():
     assert not re.search(r"[{;]color:", STYLE)
 
 
+def test_what_is_refused_comes_first_and_once():
+    with pm.Model() as model:
+        pm.Logistic("height", pm.Normal("mean"), 1, observed=[1.0, 2.0])
+    for text in (repr(pmdp.inspect(model)), pmdp.inspect(model)._repr_html_().removeprefix(STYLE)):
+        assert text.index("height cannot be released") < text.index("likelihood</th>" if "<" in text else "structure")
+        assert text.count("cannot be released") == 1
+
+
+def test_what_a_publisher_did_is_printed_in_lines():
+    law = pmdp.Codebook([pmdp.DiscreteLaplace(30)], source="a yearbook with a long name " * 4, promise="one person")
+    with pm.Model() as model:
+        pm.Poisson("visits", pm.Gamma("rate", 1, 1), observed=[3, 4])
+    text = repr(pmdp.published(model, {"visits": law}).publication)
+    assert text.startswith("visits: discrete Laplace noise of scale 30")
+    assert widest(text) <= WIDTH
+
+
 def test_what_is_needed_comes_first(shown):
     for text in (repr(shown["needed"]), shown["needed"]._repr_html_().removeprefix(STYLE)):
         assert text.index("needs bounds") < text.index("likelihood")
@@ -106,12 +125,31 @@ def test_what_is_needed_comes_first(shown):
     assert "needed" not in repr(shown["inspect"])
 
 
+def test_a_title_takes_two_lines_where_the_table_is_less_high_for_it():
+    """One word a line would leave the text beside it a line less, and take three lines more itself."""
+    table = aligned(("x", "one record moves it by"), [("y " * 36, "1")]).split("\n")
+    assert [line[1:].strip() for line in table[:2]] == ["one record", "moves it by"]
+    assert len(table) == 5
+
+
+def test_a_charge_whose_records_were_not_read_is_said(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "a.ledger", epsilon=1, create=True, parts=["north"])
+    draws = [Draw("vote", "laplace", 1, 1, 2.0, 1)]
+    ledger.charge(pmdp.Cost(epsilon=Fraction(1, 2)), draws, neighbours="replace", unit="row")
+    for text in (repr(ledger), ledger._repr_html_()):
+        assert "charge, not read" in " ".join(text.split())
+        assert "rho" not in text
+    assert repr(ledger.part("north")) == "Part north of a.ledger: left epsilon 0.5"
+
+
 def test_a_ledger_shows_what_there_is_and_no_more(shown):
     text = repr(shown["ledger"])
     assert "north" in text
     assert "session" not in text
     assert "disjoint" not in text
-    assert text.count("yes") == 2
+    assert text.count("charge") == 2
+    assert "not read" not in text
+    assert "rho" in text
 
 
 def test_text_in_html_is_escaped():

@@ -447,6 +447,7 @@ def test_the_promise_is_the_publishers():
     law = pmdp.Codebook(pmdp.LaplaceNoise(30.0), source="yearbook 2025, page 4", promise="epsilon 0.1")
     model = pmdp.published(shared([0], "Poisson"), statistics={"y": {"sum y": (412.0, law)}}, bounds={"y": (0, 20)}, n=200)
     assert str(model.publication) == "y, sum y: Laplace noise of scale 30 (yearbook 2025, page 4)"
+    assert repr(model.publication) == str(model.publication)
     tree = pmdp.sample(20, tune=20, chains=1, model=model, progressbar=False, compute_convergence_checks=False, nuts_sampler="pymc")
     assert "claims no epsilon" in tree.attrs["promise"]
     assert "epsilon" not in tree.attrs | tree.posterior.attrs

@@ -11,7 +11,7 @@ from pyarrow import csv
 
 from pymc_dp.families.values import number_in
 from pymc_dp.queries.language import question
-from pymc_dp.queries.schema import Bins, Schema
+from pymc_dp.queries.schema import Brackets, Schema
 from pymc_dp.queries.table import Table
 
 CONNECTION = duckdb.connect()
@@ -32,7 +32,7 @@ READERS = {
     "DuckDB": by_duckdb,
 }
 NUMBERS = {"a": range(0, 40)}, ["a == 1", "a == 0", "a == 31"]
-EDGES = {"a": Bins([-0.25, 0.25, 0.75, 1.25, 40])}, ["a < 0.25", "a >= 0.75 & a < 1.25", "a >= 1.25"]
+EDGES = {"a": Brackets([-0.25, 0.25, 0.75, 1.25, 40])}, ["a < 0.25", "a >= 0.75 & a < 1.25", "a >= 1.25"]
 TRUTHS = {"a": [False, True]}, ["a == true", "a == false"]
 FILES = {
     "codes": (["01234", "01234", "02134"], [{"a": ["01234", "02134", "unknown"]}]),
@@ -93,7 +93,7 @@ SPELLED = [
 
 def test_a_database_reads_text_as_files_are_read():
     """The same by SQL as value by value."""
-    schema = Schema.of({"k": range(len(SPELLED)), "a": Bins([-1e18, -1, -1e-300, 1e-300, 0.5, 1.5, 9, 40, 1e120])})
+    schema = Schema.of({"k": range(len(SPELLED)), "a": Brackets([-1e18, -1, -1e-300, 1e-300, 0.5, 1.5, 9, 40, 1e120])})
     asked = [
         question(f"k == {k} & {bins}", schema) for k in range(len(SPELLED)) for bins in ("a < 0.5", "a < 1.5", "a < 9", "a < 40", "a >= 40")
     ]

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from pymc_dp import Refusal
 from pymc_dp.queries.expressions import col, count, total
 from pymc_dp.queries.language import LARGEST_WEIGHT, question
-from pymc_dp.queries.schema import MOST_CELLS, Bins, Column, Schema
+from pymc_dp.queries.schema import MOST_CELLS, Brackets, Column, Schema
 
 SCHEMA = Schema.of(
     {
         "age": range(0, 7),
         "sex": ["f", "m"],
-        "income": Bins([0, 0.5, 10_000, 200_000]),
+        "income": Brackets([0, 0.5, 10_000, 200_000]),
         "smoker": [False, True],
         "odd one": [-3, 5, 2, 40],
         "quote": ["it's", 'say "so"', "back\\slash", "65", "true"],
@@ -84,12 +84,12 @@ def test_every_value_is_in_one_cell(column, value, cell):
         ({"a": ["f", "f"]}, "'f' of a is there more than once"),
         ({"a": [1, True]}, "all be text"),
         ({"a": [1, "1"]}, "all be text"),
-        ({"a": [0.5, 1.0]}, "Bins"),
+        ({"a": [0.5, 1.0]}, "Brackets"),
         ({"a": [None, "x"]}, "all be text"),
         ({"a": {"f", "m"}}, "in an order of their own"),
-        ({"a": "fm"}, "must be a range, a list or Bins"),
-        ({"a": 7}, "must be a range, a list or Bins"),
-        ({"a": np.zeros((2, 2))}, "must be a range, a list or Bins"),
+        ({"a": "fm"}, "must be a range, a list or Brackets"),
+        ({"a": 7}, "must be a range, a list or Brackets"),
+        ({"a": np.zeros((2, 2))}, "must be a range, a list or Brackets"),
         ({"a": ["x\n"]}, "printable"),
         ({"a": [""]}, "printable"),
         ({"a": ["\ud800"]}, "printable"),
@@ -101,19 +101,19 @@ def test_every_value_is_in_one_cell(column, value, cell):
         ({" a": ["f"]}, "name of a column"),
         ({"a\x00": ["f"]}, "name of a column"),
         ({1: ["f"]}, "name of a column"),
-        ({"a": Bins([])}, "two or more"),
-        ({"a": Bins([1])}, "two or more"),
-        ({"a": Bins([0, 1, 1])}, "each larger"),
-        ({"a": Bins([0, 2, 1])}, "each larger"),
-        ({"a": Bins([0, float("inf")])}, "finite"),
-        ({"a": Bins([0, 10**400])}, "finite"),
-        ({"a": Bins([float("nan"), 1])}, "finite"),
-        ({"a": Bins(["0", "1"])}, "finite"),
-        ({"a": Bins([False, True])}, "finite"),
-        ({"a": Bins([0, 1, 2], labels=["low"])}, "one label each"),
-        ({"a": Bins([0, 1, 2], labels=["low", "low"])}, "more than once"),
-        ({"a": Bins([0, 1, 2], labels=[1, 2])}, "one label each"),
-        ({"a": Bins({0, 1})}, "in an order"),
+        ({"a": Brackets([])}, "two or more"),
+        ({"a": Brackets([1])}, "two or more"),
+        ({"a": Brackets([0, 1, 1])}, "each larger"),
+        ({"a": Brackets([0, 2, 1])}, "each larger"),
+        ({"a": Brackets([0, float("inf")])}, "finite"),
+        ({"a": Brackets([0, 10**400])}, "finite"),
+        ({"a": Brackets([float("nan"), 1])}, "finite"),
+        ({"a": Brackets(["0", "1"])}, "finite"),
+        ({"a": Brackets([False, True])}, "finite"),
+        ({"a": Brackets([0, 1, 2], labels=["low"])}, "one label each"),
+        ({"a": Brackets([0, 1, 2], labels=["low", "low"])}, "more than once"),
+        ({"a": Brackets([0, 1, 2], labels=[1, 2])}, "one label each"),
+        ({"a": Brackets({0, 1})}, "in an order"),
     ],
 )
 def test_schemas_that_are_none_are_refused_in_words(columns, words):

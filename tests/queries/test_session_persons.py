@@ -15,7 +15,7 @@ from test_history import SIZES, at_random, question
 import pymc_dp as pmdp
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.mechanisms import Laplace
-from pymc_dp.queries import Bins
+from pymc_dp.queries import Brackets
 from pymc_dp.queries.blue import fresh_epsilon
 from pymc_dp.queries.history import Answered, History
 from pymc_dp.queries.language import question as understood
@@ -169,8 +169,8 @@ def test_every_holder_of_a_table_keeps_the_same_rows(tmp_path):
 
 
 def test_a_person_decides_on_nobody_else(tmp_path):
-    """Bins, levels and odd values of a person who comes; the answers about others, who have more rows than count, stay."""
-    schema = Schema.of({"age": range(0, 3), "wage": Bins([0, 10, 20]), "name": ["a", "b"]})
+    """Brackets, levels and odd values of a person who comes; the answers about others, who have more rows than count, stay."""
+    schema = Schema.of({"age": range(0, 3), "wage": Brackets([0, 10, 20]), "name": ["a", "b"]})
     rng = np.random.default_rng(5)
     rows = pd.DataFrame({"who": rng.integers(0, 6, 60), "age": rng.integers(0, 3, 60), "wage": rng.uniform(0, 20, 60), "name": "a"})
     asked = [understood(text, schema) for text in ("age == 0 & name == 'a'", "wage < 10 & name == 'a'", "count(name == 'a')")]

@@ -26,12 +26,12 @@ from test_privacy import INTEGER, REAL, WORD, files_under, found_in
 
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
-from pymc_dp.queries import Bins, table
+from pymc_dp.queries import Brackets, table
 from pymc_dp.queries.language import question as understood
 from pymc_dp.queries.schema import Schema
 from pymc_dp.queries.session_file import sealed
 
-SCHEMA = {"age": range(0, 6), "sex": ["f", "m"], "income": Bins([0, 10, 20, 50])}
+SCHEMA = {"age": range(0, 6), "sex": ["f", "m"], "income": Brackets([0, 10, 20, 50])}
 """Ages as numbers, text, and bins: one column of each kind."""
 
 STRANGE = [
@@ -404,8 +404,8 @@ def test_a_session_is_known_by_all_that_gives_its_questions_a_meaning(tmp_path):
             {"schema": Schema.of({**SCHEMA, "age": ["0", "1", "2", "3", "4", "5"]})},
             {"schema": Schema.of({**SCHEMA, "age": [0, 1, 2, 3, 5, 4]})},
             {"schema": Schema.of({**SCHEMA, "sex": [False, True]})}, {"schema": Schema.of({**SCHEMA, "sex": [0, 1]})},
-            {"schema": Schema.of({**SCHEMA, "income": Bins([0, 10, 20, 51], labels=columns[2].levels)})},
-            {"schema": Schema.of({**SCHEMA, "income": Bins([0, 10, 20, 50], labels=["a", "b", "c"])})},
+            {"schema": Schema.of({**SCHEMA, "income": Brackets([0, 10, 20, 51], labels=columns[2].levels)})},
+            {"schema": Schema.of({**SCHEMA, "income": Brackets([0, 10, 20, 50], labels=["a", "b", "c"])})},
         )
     ]  # fmt: skip
     assert len({one.name for one in (facts, *others)}) == len(others) + 1

@@ -28,14 +28,14 @@ from pymc_dp.privacy.guard import FAILED, PrivateComputationError
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.queries.expressions import col, count, total
 from pymc_dp.queries.language import LARGEST_WEIGHT, Question, question
-from pymc_dp.queries.schema import Bins, Schema
+from pymc_dp.queries.schema import Brackets, Schema
 from pymc_dp.queries.table import CELLS_AT_ONCE, Table, _connection
 
 SCHEMA = Schema.of(
     {
         "age": range(0, 40),
         "sex": ["f", "m", "it's", "7", "é"],
-        'in"come': Bins([-5, 0, 0.5, 10, 1e6]),
+        'in"come': Brackets([-5, 0, 0.5, 10, 1e6]),
         "smoker": [False, True],
         "a.b": [-3, 5, 2, 40, LARGEST_LEVEL],
     }
@@ -262,7 +262,7 @@ def test_odd_types_are_read_as_what_they_hold():
 
 def test_bins_of_the_smallest_and_largest_numbers():
     edges = [-1.7976931348623157e308, -1.0, -5e-324, 0.0, 5e-324, 0.1, 1 / 3, 2.0**53, 1.7976931348623157e308]
-    schema = Schema.of({"x": Bins(edges)})
+    schema = Schema.of({"x": Brackets(edges)})
     column = schema.column("x")
     around = [value for edge in edges for value in (math.nextafter(edge, -math.inf), edge, math.nextafter(edge, math.inf))]
     asked = [question(col("x") >= edge, schema) for edge in edges[:-1]]
@@ -414,11 +414,11 @@ def test_a_text_among_numbers_of_any_name_does_not_move_them(kind):
     assert Table.of(joined, DIGITS).totals(asked) == [100]
 
 
-@pytest.mark.parametrize("levels", [range(0, 2), Bins([-0.5, 0.5, 1.5]), [False, True]], ids=["numbers", "bins", "truth values"])
+@pytest.mark.parametrize("levels", [range(0, 2), Brackets([-0.5, 0.5, 1.5]), [False, True]], ids=["numbers", "bins", "truth values"])
 def test_an_odd_record_among_truth_values_does_not_move_them(levels):
     """Readers of files of text make texts of all truth values where one is none. Columns of several kinds of levels hold 0 and 1."""
     schema = Schema.of({"a": levels})
-    asked = [question("a == 1" if isinstance(levels, range) else "a >= 0.5" if isinstance(levels, Bins) else "a == True", schema)]
+    asked = [question("a == 1" if isinstance(levels, range) else "a >= 0.5" if isinstance(levels, Brackets) else "a == True", schema)]
     alone, beside = (pd.read_csv(io.StringIO("a\n" + "True\n" * 99 + more)) for more in ("False\n", "?\n"))
     assert [str(frame.dtypes.iloc[0]) == "bool" for frame in (alone, beside)] == [True, False]
     for frame in (alone, beside):
@@ -789,7 +789,7 @@ def test_text_is_cut_where_no_level_ends(kind):
 def test_decimals_beyond_their_precision_are_read_like_any_other(kind):
     """No file and no memory promises that they keep to it."""
     edges = [-1e300, -1.0, 0.0, 0.01, 0.1, 1 / 3, 1.0, 123456.78, 2.0**53, 1e16, 1e300]
-    schema = Schema.of({"x": Bins(edges)})
+    schema = Schema.of({"x": Brackets(edges)})
     largest = 2 ** (8 * kind.byte_width - 1)
     numbers = [
         0,
@@ -848,7 +848,7 @@ def test_long_numbers_of_duckdb_cost_no_more_than_others():
     connection.execute(
         "CREATE TABLE records AS SELECT CAST(x AS BIGNUM) AS x FROM (VALUES ('1'), ('-2'), ('1' || repeat('0', 400))) AS t(x)"
     )
-    schema = Schema.of({"x": Bins([-3, 0, 2, 1.7e308])})
+    schema = Schema.of({"x": Brackets([-3, 0, 2, 1.7e308])})
     asked = [question("x >= 0", schema), question("x < 0", schema), question("~(x >= -3)", schema)]
     assert Table.of(connection.table("records"), schema).totals(asked) == [1, 1, 1]
 

@@ -511,4 +511,4 @@ def test_a_release_says_that_variables_share_coefficients():
     """Not the whole epsilon behind every variable, as if they added up."""
     told = flat(pmdp.release(three(), epsilon=1, mechanism="fourier"))
     assert told.count("epsilon 1") == 1
-    assert "the same coefficients" in told
+    assert "from coefficients that all variables share" in told
