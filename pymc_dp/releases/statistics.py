@@ -182,18 +182,20 @@ def family_tables(
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
     these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests. ``arrays`` are the
-    observed values, by variable. ``counted`` says which records count, (N,) bool; all, if it is None.
+    observed values, by variable: where some have more records than others, a family counts those that all of its variables have, so that
+    a record that comes adds one to a table, and moves none. ``counted`` says which records count, (N,) bool; all, if it is None.
     """
     levels: dict[str, np.ndarray] = {}
-    many = max(len(arrays[planned.likelihood.name]) for planned in planned_statistics)
     for planned in planned_statistics:
-        values = as_many(arrays[planned.likelihood.name], 0, many)
+        values = arrays[planned.likelihood.name]
         coded = np.rint(complete(values, planned.domain)).astype(np.int64).reshape(len(values), int(np.prod(planned.likelihood.columns)))
         levels |= {node.name: coded[:, node.column] for node in network.nodes if node.variable == planned.likelihood.name}
     tables = {}
     for node in network.nodes:
         shape = network.shape(node)
-        family = tuple(levels[name] if counted is None else levels[name][counted] for name in (*node.parents, node.name))
+        names = (*node.parents, node.name)
+        many = min(len(levels[name]) for name in names)
+        family = tuple(levels[name][:many] if counted is None else levels[name][:many][counted[:many]] for name in names)
         tables[node.name] = np.bincount(np.ravel_multi_index(family, shape), minlength=int(np.prod(shape))).reshape(shape)
     return tables
 
