@@ -54,8 +54,8 @@ def disjoint_of(spec: ModelSpec, written: Groups | bool, *, sized: bool) -> Grou
     for group in groups:
         if not sized and len(unsure := [name for name in group if name in nameless]) > 1:
             raise Refusal(
-                f"Whether {unsure[0]} and {unsure[1]} rest on one array cannot be told without showing how many records there are. Write their"
-                " covariates as pm.Data, each with a name of its own."
+                f"Whether {unsure[0]} and {unsure[1]} rest on one array cannot be told without showing how many records there are. Write"
+                " their covariates as pm.Data, each with a name of its own."
             )
         if same := next(((first, second) for first, second in combinations(group, 2) if axis[first] == axis[second]), None):
             raise Refusal(

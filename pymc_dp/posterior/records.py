@@ -84,8 +84,8 @@ class Reading:
             raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
         if not sized and len(apart := [together[0] for together in self.spec.on_one_axis]) > 1:
             raise Refusal(
-                f"{' and '.join(apart)} need not have the same records, and then one more of {apart[1]} would change what is paired with those"
-                f' of {apart[0]}. If record k of one is record k of the other, give them one dim, dims="row", with'
+                f"{' and '.join(apart)} need not have the same records, and then one more of {apart[1]} would change what is paired with"
+                f' those of {apart[0]}. If record k of one is record k of the other, give them one dim, dims="row", with'
                 ' pm.Model(coords={"row": range(...)}). Otherwise observe them in models of their own.'
             )
         many = max(lengths)
