@@ -63,3 +63,16 @@ def disjoint_of(spec: ModelSpec, written: Groups | bool, *, sized: bool) -> Grou
                 " dim, so that one record is in both. Give each arrays and a dim of its own, or leave disjoint out."
             )
     return groups
+
+
+def check_same_records(spec: ModelSpec) -> None:
+    """Refuse observed variables that may be of different people, where one record is taken for the same index of all of them.
+
+    If the numbers of records are private, one may have more than another, and what that one lacks is missing: then a record that comes to
+    it takes the place of a missing one, which moves more than a record that comes to all.
+    """
+    if len(apart := [together[0] for together in spec.on_one_axis]) > 1:
+        raise Refusal(
+            f"{' and '.join(apart)} need not have the same records, and are taken together. If record k of one is that of the other, give"
+            ' them one dim, dims="row", with pm.Model(coords={"row": range(...)}). Otherwise observe them in models of their own.'
+        )

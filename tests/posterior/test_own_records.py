@@ -63,3 +63,13 @@ def test_one_dim_says_that_they_are_one_record(monkeypatch):
     x = np.zeros(6, int)
     models = [coins(x, x, "row"), *(coins(np.append(x, a), np.append(x, b), "row") for a in (0, 1) for b in (0, 1))]
     assert 0.5 < loss(monkeypatch, models, points=21) <= 1 + 1e-9
+
+
+def test_coefficients_are_of_variables_of_the_same_records():
+    """Together they are those of tables of as many records: one more of five variables, where a sixth has more, would move ten of eight."""
+    with pm.Model(coords={"s": range(5)}) as model:
+        a, *_ = (pm.Bernoulli(name, pm.Beta(f"p{name}", 1, 1), observed=np.zeros(5, int), dims="s") for name in "abcd")
+        pm.Bernoulli("e", pm.Beta("pe", 1, 1, shape=2)[a], observed=np.zeros(5, int), dims="s")
+        pm.Bernoulli("z", pm.Beta("pz", 1, 1), observed=np.zeros(12, int))
+    with pytest.raises(pmdp.Refusal, match="a and z need not have the same records"):
+        pmdp.release(model, epsilon=1.0, neighbours="add_remove", mechanism="fourier")
