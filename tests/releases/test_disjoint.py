@@ -478,8 +478,12 @@ def test_an_audit_sees_a_person_who_is_in_both_arms():
     assert not audited((1, 1), 4_000).passed
 
 
-@pytest.mark.parametrize("words", [{"disjoint": ["x", "y"]}, {"unit": pmdp.Person(np.arange(0), at_most=2, name="who")}])
-@pytest.mark.parametrize("cut", [lambda table: (table[:, 0], table[:, 0]), lambda table: (table[:, 0], table[:, 1])])
+WORDS = {"disjoint": {"disjoint": ["x", "y"]}, "people": {"unit": pmdp.Person(np.arange(0), at_most=2, name="who")}}
+CUTS = {"one": lambda table: (table[:, 0], table[:, 0]), "columns": lambda table: (table[:, 0], table[:, 1])}
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_whether_arrays_share_memory_shows_no_private_number_of_records(cut, words):
     """Arrays without records share none, and views in turns of one record do not overlap."""
     said = set()
