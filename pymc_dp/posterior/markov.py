@@ -14,11 +14,14 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pymc.model.transform.conditioning import change_value_transforms, remove_value_transforms
 from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
 from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.shape import Shape, Shape_i
 
 from pymc_dp.models.spec import ModelSpec
@@ -112,7 +115,7 @@ def _check_total(spec: ModelSpec) -> None:
         if not isinstance(variable.owner.op, ModelFreeRV | ModelPotential):
             continue
         for part in above([variable.owner.inputs[0]], through_unknowns=False):
-            if part.owner is not None and not is_unknown(part) and not _has_a_value(part.owner, rests):
+            if part.owner is not None and not _has_a_value(part.owner, rests):
                 raise Refusal(
                     f"{variable.owner.op.name} goes through {type(part.owner.op).__name__}, which may fail at some values of unknowns."
                     " Whether a chain fails would tell of records. Write it with plain arithmetic, and check what was drawn."
@@ -120,7 +123,9 @@ def _check_total(spec: ModelSpec) -> None:
 
 
 def _has_a_value(node: Apply, rests: dict[Variable, bool]) -> bool:
-    """Whether an operation cannot fail because of the values of unknowns."""
+    """Whether an operation cannot fail because of the values of unknowns; of distributions, whether the density is PyMC's own."""
+    if isinstance(node.op, ModelFreeRV | RandomVariable | SymbolicRandomVariable):
+        return not isinstance(node.op, CustomDistRV | CustomSymbolicDistRV)
     unknown = [_rests_on_values(operand, rests) for operand in node.inputs]
     name = type(node.op).__name__
     if name in PLACED:

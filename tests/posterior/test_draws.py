@@ -584,14 +584,21 @@ def checked(place, x=X):
             pm.Potential("p", pm.Uniform("u", -1, 1, shape=10)[pt.cast(15 * abs(m), "int64")])
         elif place == "prior":
             pm.Uniform("u", -1, 1 + 0 * small)
+        elif place == "density":
+            pm.CustomDist("u", m, logp=lambda value, m: -abs(Assert("u is too large")(value, value < 0.5) - m))
         pm.Laplace("x", small if place == "likelihood" else m, 0.1, observed=x)
     return model
 
 
-@pytest.mark.parametrize("place", ["Potential", "prior", "index"])
+@pytest.mark.parametrize("place", ["Potential", "prior", "density", "index"])
 def test_no_chain_fails_because_of_where_records_lead_it(place, tmp_path):
     ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True)
-    arguments = {"bounds": {"x": (-1, 1)}, "method": "mcmc", "ledger": ledger, "truncate": {"u": (-1, 1)} if place == "prior" else None}
+    arguments = {
+        "bounds": {"x": (-1, 1)},
+        "method": "mcmc",
+        "ledger": ledger,
+        "truncate": {"u": (-1, 1)} if place in ("prior", "density") else None,
+    }
     with pytest.raises(pmdp.Refusal, match="may fail at some values of unknowns"):
         sampled(checked(place), **arguments)
     assert ledger.remaining().epsilon == 10
