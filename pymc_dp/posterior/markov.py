@@ -66,6 +66,10 @@ def by_chains(task: Task) -> Prepared:
             " what was drawn."
         )
     _check_total(reading.spec)
+    try:
+        prior.logp()
+    except NotImplementedError:
+        raise Refusal("PyMC knows no density of one of the priors. Write pm.Uniform, or another prior with ends of its own.") from None
     if mechanism.report is not None:
         _check_report(mechanism.report)
     public = reading.public

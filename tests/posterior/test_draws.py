@@ -604,6 +604,15 @@ def test_no_chain_fails_because_of_where_records_lead_it(place, tmp_path):
     assert ledger.remaining().epsilon == 10
 
 
+def test_a_prior_without_a_density_is_refused_before_it_is_paid_for(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True)
+    with pm.Model() as model:
+        pm.Laplace("x", pm.Truncated("t", pm.HalfStudentT.dist(nu=3, sigma=1.0), upper=1), 1.0, observed=X)
+    with pytest.raises(pmdp.Refusal, match="no density of one of the priors"):
+        sampled(model, bounds={"x": (-1, 1)}, method="mcmc", ledger=ledger)
+    assert ledger.remaining().epsilon == 10
+
+
 @pytest.mark.parametrize("place", ["Deterministic", "likelihood"])
 def test_a_chain_evaluates_no_check_of_what_it_passes_through(place):
     """All records lead it to where the check fails."""
