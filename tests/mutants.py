@@ -3052,8 +3052,8 @@ MUTANTS = (
         "no person moves more than is paid for", "test_person_tables.py::test_no_person_moves_scores_by_more_than_is_paid_for[add_remove]",
     ),
     Mutant(
-        "all rows of people in their tables", "posterior/tables.py", "for name, path in paths.items()}, network, counted)",
-        "for name, path in paths.items()}, network)", "no more rows count than are paid for",
+        "all rows of people in their tables", "posterior/tables.py", "values, network, counted, alike=False)",
+        "values, network, alike=False)", "no more rows count than are paid for",
         "test_person_tables.py::test_draws_are_those_of_the_rows_that_count",
     ),
     Mutant(
@@ -3218,6 +3218,47 @@ MUTANTS = (
         "points too far apart for many trials", "models/row_patterns.py", "STEP / np.sqrt(trials)", "STEP",
         "an unknown of every record's own is summed out",
         "test_row_patterns.py::test_rows_have_the_probability_that_a_finer_sum_gives_them[many_trials]",
+    ),
+    # ---------- variables of other records, and chains that may fail
+    Mutant(
+        "variables of other records drawn together", "posterior/records.py", "        if not sized:\n            check_same_records",
+        "        if False:\n            check_same_records", "a record costs the same whichever variables it comes to",
+        "test_own_records.py::test_what_need_not_be_one_record_is_not_drawn_together[many3-exact]",
+    ),
+    Mutant(
+        "what a variable lacks is counted", "posterior/tables.py", "counted, alike=False)", "counted)",
+        "a record costs the same whichever variables it comes to",
+        "test_own_records.py::test_one_more_of_a_shorter_variable_costs_no_more_than_one_of_all[answers]",
+    ),
+    Mutant(
+        "coefficients of variables of other records", "releases/from_records.py", "if source is None and not whole.protection.sized:",
+        "if False:", "a record costs the same whichever variables it comes to",
+        "test_own_records.py::test_coefficients_are_of_variables_of_the_same_records",
+    ),
+    Mutant(
+        "memory of arrays without records", "models/record_axes.py", "or (sized and any(", "or (True and any(",
+        "the number of records does not show",
+        "test_disjoint.py::test_whether_arrays_share_memory_shows_no_private_number_of_records[columns-people]",
+    ),
+    Mutant(
+        "arrays without names of disjoint people", "plans/disjoint.py", "if not sized and len(unsure", "if False and len(unsure",
+        "one record is not charged as if it were in one variable only",
+        "test_disjoint.py::test_whether_arrays_share_memory_shows_no_private_number_of_records[one-disjoint]",
+    ),
+    Mutant(
+        "chains that fail where records lead them", "posterior/markov.py", "    _check_total(reading.spec)\n", "",
+        "whether a chain fails tells nothing of records",
+        "test_draws.py::test_no_chain_fails_because_of_where_records_lead_it[Potential]",
+    ),
+    Mutant(
+        "indices that chains may put outside a table", "posterior/markov.py", "        return not any(unknown[1:])\n", "        return True\n",
+        "whether a chain fails tells nothing of records",
+        "test_draws.py::test_no_chain_fails_because_of_where_records_lead_it[index]",
+    ),
+    Mutant(
+        "checks of what a chain passes through", "posterior/markov.py", "initvals=starts, var_names=names,", "initvals=starts,",
+        "whether a chain fails tells nothing of records",
+        "test_draws.py::test_a_chain_evaluates_no_check_of_what_it_passes_through[Deterministic]",
     ),
 )  # fmt: skip
 

@@ -21,7 +21,7 @@ from pymc_dp.models.binned import parametrised_in_bins
 from pymc_dp.models.latent_index import entry_name
 from pymc_dp.models.model_graph import ModelGraph
 from pymc_dp.models.named_dims import lowered
-from pymc_dp.models.same_arrays import shape_of
+from pymc_dp.models.same_arrays import data_of, shape_of
 from pymc_dp.models.structure import (
     Unreduced,
     above,
@@ -94,9 +94,9 @@ class Observed:
 
 
 def array_behind(value: Variable) -> Variable | None:
-    """The array that a variable is, seen through casts and names; None if it is computed in any other way."""
+    """The array that a variable is, seen through casts and names; None if it is computed in any other way, or no plain array."""
     root = without_casts(value)
-    return root if isinstance(root, Constant | SharedVariable) else None
+    return root if isinstance(root, Constant | SharedVariable) and isinstance(data_of(root), np.ndarray) else None
 
 
 def observed_variables(

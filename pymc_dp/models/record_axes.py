@@ -105,23 +105,26 @@ class _Axis:
     dims: set[str]
     arrays: set[Variable]
 
-    def is_that_of(self, other: "_Axis") -> bool:
-        """Whether both have a variable, a name, an array, or a part of an array's memory in common."""
+    def is_that_of(self, other: "_Axis", *, sized: bool) -> bool:
+        """Whether both have a variable, a name, an array, or a part of an array's memory in common.
+
+        Where the number of records is private (not ``sized``) memory does not count: arrays without records share none.
+        """
         common = self.observed & other.observed or self.dims & other.dims or self.arrays & other.arrays
-        return bool(common) or any(may_overlap(array, another) for array in self.arrays for another in other.arrays)
+        return bool(common) or (sized and any(may_overlap(array, another) for array in self.arrays for another in other.arrays))
 
 
 def on_one_axis(arrays: ModelArrays, axes: RecordAxes) -> tuple[tuple[str, ...], ...]:
     """The observed variables, those together whose records lie along one axis, so that one record may be in several of them.
 
-    These are variables that are above each other, that rest on one private array or on parts of its memory, that read one array record by
-    record, or whose axes of records have one name, in their values or in anything above them; and those that such variables lead to.
-    Names do not count for totals, whose rows are no people.
+    These are variables that are above each other, that rest on one private array or, where the number of records is public, on parts of its
+    memory, that read one array record by record, or whose axes of records have one name, in their values or in anything above them; and
+    those that such variables lead to. Names do not count for totals, whose rows are no people.
     """
     known_axes: list[_Axis] = []
     for observed in arrays.observed:
         axis = _axis_of(observed, arrays, axes)
-        same = [other for other in known_axes if other.is_that_of(axis)]
+        same = [other for other in known_axes if other.is_that_of(axis, sized=arrays.sized)]
         for other in same:
             axis = _Axis(axis.observed | other.observed, axis.dims | other.dims, axis.arrays | other.arrays)
         known_axes = [*(other for other in known_axes if other not in same), axis]

@@ -254,7 +254,7 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
     ------
     Refusal
     """
-    disjoint = disjoint_of(spec, protection.disjoint)
+    disjoint = disjoint_of(spec, protection.disjoint, sized=protection.sized)
     bounds, missing = bounds_by_name(spec, protection.bounds), missing_by_name(spec, protection.missing)
     uses = [entry for likelihood in spec.likelihoods for entry in likelihood.arrays]
     arrays = {name: (name, use, "public" if public else "private") for name, use, public in uses}

@@ -58,7 +58,7 @@ def planned_release(spec: ModelSpec, protection: Protection) -> Plan:
     Refusal
         With every reason, and what to write instead.
     """
-    disjoint = disjoint_of(spec, protection.disjoint)
+    disjoint = disjoint_of(spec, protection.disjoint, sized=protection.sized)
     bounds, missing = declared(spec, protection)
     statistics = (planned(likelihood, bounds, protection.neighbours, protection.unit, missing) for likelihood in spec.likelihoods)
     return Plan(spec, protection, missing, tuple(statistics), disjoint)

@@ -14,12 +14,18 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
+from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
+from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pymc.model.transform.conditioning import change_value_transforms, remove_value_transforms
 from pytensor.compile.builders import OpFromGraph
 from pytensor.gradient import disconnected_type
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.shape import Shape, Shape_i
 
-from pymc_dp.models.structure import substitute
+from pymc_dp.models.spec import ModelSpec
+from pymc_dp.models.structure import above, is_product, is_unknown, scalar_name, substitute
 from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.plans.ranges import pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
@@ -37,6 +43,15 @@ START = 0.01
 """Chains start this share of an interval's length inside it, or further."""
 ROOM = 2**16
 """Bytes that a report may take."""
+WHATEVER = {
+    *("Elemwise", "CAReduce", "DimShuffle", "Join", "MakeVector", "ScalarFromTensor", "TensorFromScalar", "Softmax", "LogSoftmax"),
+    *("LogSumExp", "LogAddExp", "XLogY", "XLog1PY", "CumOp", "SortOp", "Sum", "Prod", "Max", "Min", "All", "Any"),
+    *("ModelDeterministic", "ModelNamed", "TensorFromXTensor", "XTensorFromTensor", "XElemwise", "XReduce", "Rename", "Broadcast"),
+    *("Transpose", "ExpandDims", "Squeeze", "Concat"),
+}  # fmt: skip
+"""Operations that have a value, or NaN, whatever they are given."""
+PLACED = {"Alloc", "Reshape", "Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "SpecifyShape"}
+"""Those that have one whatever stands first, if the rest, lengths and places, is known."""
 
 
 def by_chains(task: Task) -> Prepared:
@@ -50,6 +65,11 @@ def by_chains(task: Task) -> Prepared:
             f"The transform of {held} may keep its values in some order, in which chains do not start. Leave it out and sort"
             " what was drawn."
         )
+    _check_total(reading.spec)
+    try:
+        prior.logp()
+    except NotImplementedError:
+        raise Refusal("PyMC knows no density of one of the priors. Write pm.Uniform, or another prior with ends of its own.") from None
     if mechanism.report is not None:
         _check_report(mechanism.report)
     public = reading.public
@@ -77,7 +97,7 @@ def by_chains(task: Task) -> Prepared:
         with flattened, pytensor.config.change_flags(numba__cache=False):
             tree = pm.sample(
                 mechanism.steps, tune=mechanism.tune, chains=max(mechanism.draws, 2), cores=1, random_seed=rng, nuts_sampler="pymc",
-                progressbar=False, quiet=True, compute_convergence_checks=False, initvals=starts,
+                progressbar=False, quiet=True, compute_convergence_checks=False, initvals=starts, var_names=names,
             )  # fmt: skip
         if tree["posterior"].sizes["draw"] < mechanism.steps:  # PyMC keeps what it has when it is interrupted
             raise KeyboardInterrupt
@@ -88,6 +108,43 @@ def by_chains(task: Task) -> Prepared:
         return drawn_for(task, reading.spec, prior, values, price, IF_CONVERGED, intervals=rows.intervals, facts=facts)
 
     return Prepared(reading.spec, price, IF_CONVERGED, draw, reading.shown, intervals=rows.intervals)
+
+
+def _check_total(spec: ModelSpec) -> None:
+    """Refuse priors and Potentials that may fail at some values of unknowns: whether a chain comes there rests on the records, and would
+    show. Deterministics are computed from what was drawn, and not by chains.
+    """
+    rests: dict[Variable, bool] = {}
+    for variable in spec.kept:
+        if not isinstance(variable.owner.op, ModelFreeRV | ModelPotential):
+            continue
+        for part in above([variable.owner.inputs[0]], through_unknowns=False):
+            if part.owner is not None and not _has_a_value(part.owner, rests):
+                raise Refusal(
+                    f"{variable.owner.op.name} goes through {type(part.owner.op).__name__}, which may fail at some values of unknowns."
+                    " Whether a chain fails would tell of records. Write it with plain arithmetic, and check what was drawn."
+                )
+
+
+def _has_a_value(node: Apply, rests: dict[Variable, bool]) -> bool:
+    """Whether an operation cannot fail because of the values of unknowns; of distributions, whether the density is PyMC's own."""
+    if isinstance(node.op, ModelFreeRV | RandomVariable | SymbolicRandomVariable):
+        return not isinstance(node.op, CustomDistRV | CustomSymbolicDistRV)
+    unknown = [_rests_on_values(operand, rests) for operand in node.inputs]
+    name = type(node.op).__name__
+    if name in PLACED:
+        return not any(unknown[1:])
+    whole_quotient = scalar_name(node.op) in ("IntDiv", "Mod") and "float" not in str(node.outputs[0].type.dtype)
+    return not any(unknown) or ((name in WHATEVER or is_product(node.op)) and not whole_quotient)
+
+
+def _rests_on_values(variable: Variable, known: dict[Variable, bool]) -> bool:
+    """Whether a variable rests on values of unknowns, and not on their shapes alone; ``known`` collects answers."""
+    if variable not in known:
+        node = variable.owner
+        shape = node is not None and isinstance(node.op, Shape | Shape_i)
+        known[variable] = node is not None and not shape and (is_unknown(variable) or any(_rests_on_values(v, known) for v in node.inputs))
+    return known[variable]
 
 
 def _within_ends(model: pm.Model, rows: Rowwise) -> pm.Model:

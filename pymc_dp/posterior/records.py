@@ -18,6 +18,7 @@ from pymc_dp.families.family import complete
 from pymc_dp.families.grid import nearest_level
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.unknowns import by_name
+from pymc_dp.plans.disjoint import check_same_records
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.rowwise import Entry, Rowwise, rowwise
 from pymc_dp.privacy.accounting import Refusal
@@ -82,6 +83,8 @@ class Reading:
         sized = self.protection.sized
         if sized and len(lengths) > 1:
             raise Refusal("The observed variables have different numbers of records. Observe them in models of their own.")
+        if not sized:
+            check_same_records(self.spec)
         many = max(lengths)
         arrays, shared = {}, {}
         for likelihood in rows.likelihoods:

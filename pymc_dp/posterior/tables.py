@@ -286,7 +286,8 @@ def of_tables(task: Task, network: Network) -> Prepared:
     def draw(receipt: Receipt) -> Drawn:
         if source is None:
             counted = rows_that_count(spec.likelihoods, paths, person)
-            exact = family_tables(plans, {name: records_of(path.observed) for name, path in paths.items()}, network, counted)
+            values = {name: records_of(path.observed) for name, path in paths.items()}
+            exact = family_tables(plans, values, network, counted, alike=False)
         else:
             at_most = None if person is None else person.at_most
             exact = tables_over(opened, network, source, at_most, sized=task.protection.sized)

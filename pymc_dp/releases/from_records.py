@@ -15,6 +15,7 @@ import pymc as pm
 
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
+from pymc_dp.plans.disjoint import check_same_records
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.network import Network, Node
 from pymc_dp.plans.person import Person, key_column, key_of
@@ -293,6 +294,8 @@ def priced_of(
     if source is not None:
         check_rounds(released, source)
     if isinstance(noise, Fourier):
+        if source is None and not whole.protection.sized:
+            check_same_records(whole.spec)
         draws, costs = [coefficients_draw(network, unlike, weights, noise, total, neighbours)], [total]
         parts: dict[str, Fraction] = {}
     else:

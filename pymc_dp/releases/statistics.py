@@ -176,24 +176,35 @@ def _records_first(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def family_tables(
-    planned_statistics: Sequence[PlannedStatistic], arrays: Mapping[str, np.ndarray], network: Network, counted: np.ndarray | None = None
+    planned_statistics: Sequence[PlannedStatistic],
+    arrays: Mapping[str, np.ndarray],
+    network: Network,
+    counted: np.ndarray | None = None,
+    *,
+    alike: bool = True,
 ) -> dict[str, np.ndarray]:
     """For every node of a network the table of counts of its family, as int64: exact.
 
     Every variable's records are turned into levels once, by its own rule, whatever they hold, and all families are counted from
     these: so that a record has one level of every variable, on which the sensitivity of Fourier coefficients rests. ``arrays`` are the
     observed values, by variable. ``counted`` says which records count, (N,) bool; all, if it is None.
+
+    Where a variable has fewer records than others, those that it lacks are missing if all tables are to be of the same records
+    (``alike``), as coefficients that they share are. Otherwise a family counts the records that all of its variables have, so that one
+    more of a variable is one more in its tables, and not another in the place of what was missing.
     """
     levels: dict[str, np.ndarray] = {}
-    many = max(len(arrays[planned.likelihood.name]) for planned in planned_statistics)
+    most = max(len(arrays[planned.likelihood.name]) for planned in planned_statistics)
     for planned in planned_statistics:
-        values = as_many(arrays[planned.likelihood.name], 0, many)
+        values = arrays[planned.likelihood.name]
+        values = as_many(values, 0, most) if alike else values
         coded = np.rint(complete(values, planned.domain)).astype(np.int64).reshape(len(values), int(np.prod(planned.likelihood.columns)))
         levels |= {node.name: coded[:, node.column] for node in network.nodes if node.variable == planned.likelihood.name}
     tables = {}
     for node in network.nodes:
-        shape = network.shape(node)
-        family = tuple(levels[name] if counted is None else levels[name][counted] for name in (*node.parents, node.name))
+        shape, names = network.shape(node), (*node.parents, node.name)
+        many = min(len(levels[name]) for name in names)
+        family = tuple(levels[name][:many] if counted is None else levels[name][:many][counted[:many]] for name in names)
         tables[node.name] = np.bincount(np.ravel_multi_index(family, shape), minlength=int(np.prod(shape))).reshape(shape)
     return tables
 

@@ -211,9 +211,9 @@ def test_arrays_of_other_lengths_show_nothing_where_their_number_is_private():
 
     def model(y, z, x):
         with pm.Model() as model:
-            p = pm.Uniform("p", 0.1, 0.9, shape=2)
-            pm.Bernoulli("y", p[0], observed=np.ones(y, int))
-            pm.Bernoulli("z", p[pm.Data("x", np.ones(x, int))], observed=np.ones(z, int))
+            p, x = pm.Uniform("p", 0.1, 0.9, shape=2), pm.Data("x", np.ones(x, int))  # which says that both have the same records
+            pm.Bernoulli("y", 1 - p[x], observed=np.ones(y, int))
+            pm.Bernoulli("z", p[x], observed=np.ones(z, int))
         return model
 
     for lengths in [(20, 20, 20), (20, 19, 20), (19, 20, 19), (20, 20, 19), (19, 19, 19)]:

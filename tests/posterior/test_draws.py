@@ -10,6 +10,7 @@ import pymc.dims as pmd
 import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow
+from pytensor.raise_op import Assert
 from scipy.special import logsumexp
 from scipy.stats import chisquare, kstest
 
@@ -570,6 +571,55 @@ def test_chains_give_their_last_states_and_nothing_else(tmp_path):
 
 
 @pytest.mark.slow
+def checked(place, x=X):
+    """A check of the user's own, that values of the unknown are small."""
+    with pm.Model() as model:
+        m = pm.Uniform("m", -1, 1)
+        small = Assert("m is too large")(m, m < 0.5)
+        if place == "Deterministic":
+            pm.Deterministic("d", small)
+        elif place == "Potential":
+            pm.Potential("p", -(small**2))
+        elif place == "index":
+            pm.Potential("p", pm.Uniform("u", -1, 1, shape=10)[pt.cast(15 * abs(m), "int64")])
+        elif place == "prior":
+            pm.Uniform("u", -1, 1 + 0 * small)
+        elif place == "density":
+            pm.CustomDist("u", m, logp=lambda value, m: -abs(Assert("u is too large")(value, value < 0.5) - m))
+        pm.Laplace("x", small if place == "likelihood" else m, 0.1, observed=x)
+    return model
+
+
+@pytest.mark.parametrize("place", ["Potential", "prior", "density", "index"])
+def test_no_chain_fails_because_of_where_records_lead_it(place, tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True)
+    arguments = {
+        "bounds": {"x": (-1, 1)},
+        "method": "mcmc",
+        "ledger": ledger,
+        "truncate": {"u": (-1, 1)} if place in ("prior", "density") else None,
+    }
+    with pytest.raises(pmdp.Refusal, match="may fail at some values of unknowns"):
+        sampled(checked(place), **arguments)
+    assert ledger.remaining().epsilon == 10
+
+
+def test_a_prior_without_a_density_is_refused_before_it_is_paid_for(tmp_path):
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, create=True)
+    with pm.Model() as model:
+        pm.Laplace("x", pm.Truncated("t", pm.HalfStudentT.dist(nu=3, sigma=1.0), upper=1), 1.0, observed=X)
+    with pytest.raises(pmdp.Refusal, match="no density of one of the priors"):
+        sampled(model, bounds={"x": (-1, 1)}, method="mcmc", ledger=ledger)
+    assert ledger.remaining().epsilon == 10
+
+
+@pytest.mark.parametrize("place", ["Deterministic", "likelihood"])
+def test_a_chain_evaluates_no_check_of_what_it_passes_through(place):
+    """All records lead it to where the check fails."""
+    tree = sampled(checked(place, np.ones(100)), 1000.0, bounds={"x": (-1, 1)}, method="mcmc", tune=20, steps=5)
+    assert tree["posterior"]["m"].item() > 0.5
+
+
 def test_chains_agree_with_the_grid():
     """60 draws either way: the means differ by less than 5.5 standard errors (a false alarm has probability 1e-7)."""
     model, arguments = student()

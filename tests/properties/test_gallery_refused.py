@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 import pytest
 from checks import EXACT, flat, log_density, refused, spread_of_differences
 from gallery import COUNTS, REALS, records
+from scipy.sparse import csr_matrix
 
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
@@ -358,6 +359,11 @@ def covariate_of_another_length(r):
 def groups_by_masks(r):
     p = pm.Beta("p", 1, 1, shape=N)
     pm.Bernoulli("y", p[r.h.astype(bool)], observed=r.y[: int(r.h.sum())])
+
+
+@case("or sparse. Compute them before the model, and observe a plain array", bounds={"x": REALS})
+def sparse_values(r):
+    pm.Normal("x", pm.Normal("m"), 1, observed=csr_matrix(r.X))
 
 
 @case("X is public.*reveals how many", neighbours="add_remove", public=["X"], bounds={"x": REALS})

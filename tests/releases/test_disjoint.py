@@ -476,3 +476,24 @@ def test_an_audit_of_two_arms_finds_no_more_than_was_paid(neighbour):
 @pytest.mark.slow
 def test_an_audit_sees_a_person_who_is_in_both_arms():
     assert not audited((1, 1), 4_000).passed
+
+
+WORDS = {"disjoint": {"disjoint": ["x", "y"]}, "people": {"unit": pmdp.Person(np.arange(0), at_most=2, name="who")}}
+CUTS = {"one": lambda table: (table[:, 0], table[:, 0]), "columns": lambda table: (table[:, 0], table[:, 1])}
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_whether_arrays_share_memory_shows_no_private_number_of_records(cut, words):
+    """Arrays without records share none, and views in turns of one record do not overlap."""
+    said = set()
+    for many in (0, 1, 2, 5):
+        left, right = cut(np.zeros((many, 2)))
+        with pm.Model() as model:
+            pm.Normal("x", pm.Normal("a") * left, 1.0, observed=np.zeros(many))
+            pm.Normal("y", pm.Normal("b") * right, 1.0, observed=np.zeros(many))
+        bounds = {"x": (-1, 1), "y": (-1, 1), "x:0": (0, 1), "y:0": (0, 1)}
+        with pytest.raises(pmdp.Refusal) as refused:
+            pmdp.release(model, epsilon=1.0, neighbours="add_remove", bounds=bounds, **words)
+        said.add(str(refused.value))
+    assert len(said) == 1
