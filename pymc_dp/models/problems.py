@@ -154,7 +154,9 @@ def _initial_values(arrays: ModelArrays) -> Iterator[str]:
         if isinstance(value, Constant):
             value, plain = value.data, True
         if (plain and _may_be_of_records(arrays, value)) or (not plain and hidden_in(value, lambda thing: False)):
-            yield f"The initial value of {name} may hold records. Write a number or a short array, or pass it to the sampler."
+            other = "" if arrays.sized else ", as may any array where the number of records is private"
+            instead = f"Write a number, or leave it out and pass it to the sampler: pymc_dp.sample(..., initvals={{{name!r}: [...]}})"
+            yield f"The initial value of {name} may hold records{other}. {instead}."
 
 
 def _may_be_of_records(arrays: ModelArrays, thing: object) -> bool:
