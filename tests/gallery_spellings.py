@@ -63,3 +63,43 @@ def hinges_at_public_knots(r):
     mu = pm.Normal("a") + pm.math.dot(pt.maximum(age[:, None] - knots, 0), pm.Normal("b", shape=3))
     pm.Normal("y", mu, pm.HalfNormal("s"), observed=r.x)
     return {"bounds": {"y": REALS, "age": UNIT}, "public": ["knots"]}
+
+
+# ---------- tables of groups as data
+@entry("indexed", coords={"county": COUNTY})
+def a_predictor_of_counties_alone(r):
+    """The radon of Gelman and Hill (2007), chapter 12, without effects of counties: the predictor has a value for each."""
+    uranium, county = pm.Data("uranium", [0.25, -0.5, 1.0], dims="county"), pm.Data("county_idx", r.g)
+    pm.Normal("y", pm.Normal("a", 0, 10) + pm.Normal("b", 0, 10) * uranium[county], pm.HalfNormal("s"), observed=r.x)
+    return {"bounds": {"y": REALS}, "public": ["uranium"]}
+
+
+# ---------- votes of so many voters
+def votes(r):
+    """Rows of three counts, and how many they are together: 6 to 9."""
+    many = 6 + r.i
+    first = np.minimum(r.k, many)
+    second = np.minimum(r.c, many - first)
+    return np.column_stack([first, second, many - first - second]), many
+
+
+@entry("indexed")
+def votes_of_public_numbers_of_voters(r):
+    counts, many = votes(r)
+    pm.Multinomial("votes", n=pm.Data("many", many), p=pm.Dirichlet("p", np.ones(3)), observed=counts)
+    return {"bounds": {"votes": (0, 9)}, "public": ["many"]}
+
+
+@entry("indexed")
+def votes_in_private_districts(r):
+    counts, many = votes(r)
+    pm.Multinomial("votes", n=many, p=pm.Dirichlet("p", np.ones(3), shape=(3, 3))[r.g], observed=counts)
+    return {"bounds": {"votes": (0, 9)}, "public": ["votes:0"]}
+
+
+@entry("indexed")
+def votes_for_two(r):
+    counts, many = votes(r)
+    pair = np.column_stack([counts[:, 0], many - counts[:, 0]])
+    pm.Multinomial("votes", n=many, p=pm.Dirichlet("p", np.ones(2), shape=(3, 2))[r.g], observed=pair)
+    return {"bounds": {"votes": (0, 9)}, "public": ["votes:0", "votes:1"]}

@@ -220,7 +220,8 @@ MUTANTS = (
         "test_exposures.py::test_unknown_factors_may_be_negative_where_the_mean_is_not[-0.8--0.5-above]",
     ),
     Mutant(
-        "every record of a cell has the most trials", "laws/law.py", "law.trials if law.each is None else law.each", "law.trials",
+        "every record of a cell has the most trials", "laws/law.py", "            each = law.trials if law.each is None else law.each\n",
+        "            each = law.trials\n",
         "successes in private groups have the law of their own numbers of trials",
         "test_trials.py::test_private_groups_have_the_law_of_their_own_numbers_of_trials[True-30]",
     ),

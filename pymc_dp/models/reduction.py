@@ -107,9 +107,7 @@ class Reduction:
         Names that the axis of records has in what was read.
     """
 
-    def __init__(
-        self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True, several: int = 0
-    ) -> None:
+    def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True, several: int = 0) -> None:
         self._sized, self._several = sized, several
         self.inputs, self.dims = list[Input](), set[str]()
         self._public, self._name_of = public, name_of
@@ -176,7 +174,7 @@ class Reduction:
         if key not in self._done:
             if self._only_data(variable):
                 if secret := self._secret(variable):
-                    raise Mixed(secret.split(", "), self._nameless(variable))
+                    raise Mixed(secret.split(", "), self._nameless(variable), sized=self._sized)
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable
@@ -283,8 +281,8 @@ class Reduction:
         if first <= axis < first + depth:
             index_axes = {entries[place]: axis - first - (depth - indices[entries[place]].type.ndim) for place in advanced}
             new = [self._index(index, index_axes[k]) if k in index_axes else self._whole(index) for k, index in enumerate(indices)]
-            self._note_lengths(table, entries, advanced, new)
-            return rebuilt(node, variable, [self._whole(table), *new])
+            self._note_lengths(whole := self._whole(table), entries, advanced, new)
+            return rebuilt(node, variable, [whole, *new])
         kept = [place for place, entry in enumerate(entries) if not isinstance(entry, int)]
         source = kept[axis - depth if axis >= first + depth else axis]
         if entries[source] != FULL:

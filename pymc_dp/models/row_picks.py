@@ -1,8 +1,8 @@
 """One entry for every record out of a matrix of all records by groups, or by all records: the same entries, computed record by record.
 
-``(X @ B.T)[arange(N), g]`` takes entry g[i] of row i, which is the sum over columns of X[i] * B[g[i]]; the diagonal of ``X @ B[g].T`` is the
-same. Shapes decide, and they are public here: there must be as many entries as records, and more than one, so that no row stands for
-all. Whatever else is taken out of a matrix is not read here, and so refused.
+``(X @ B.T)[arange(N), g]`` takes entry g[i] of row i, the sum over columns of X[i] * B[g[i]], and so does the diagonal of ``X @ B[g].T``.
+Shapes decide, and they are public here: there must be as many entries as records, and more than one, so that no row stands for all.
+Whatever else is taken out of a matrix is not read here, and so refused.
 """
 
 from collections.abc import Collection
@@ -109,13 +109,13 @@ def _number(length: Variable) -> int | None:
     if arrays_above([length]):
         node = length.owner
         if isinstance(node.op, Subtensor) and isinstance(node.inputs[0].owner and node.inputs[0].owner.op, Shape):
-            [axis] = [int(place.data) for place in node.inputs[1:] if isinstance(place, Constant)] or [None]
+            places = [int(place.data) for place in node.inputs[1:] if isinstance(place, Constant)]
             array = without_casts(node.inputs[0].owner.inputs[0])
         elif isinstance(node.op, Shape_i):
-            axis, array = node.op.i, without_casts(node.inputs[0])
+            places, array = [node.op.i], without_casts(node.inputs[0])
         else:
             return None
         shape = shape_of(array)
-        return shape[axis] if axis is not None and 0 <= axis < len(shape) else None
+        return shape[places[0]] if places and 0 <= places[0] < len(shape) else None
     value = constant_value(length)
     return None if value is None else int(value)
