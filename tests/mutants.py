@@ -220,6 +220,27 @@ MUTANTS = (
         "test_exposures.py::test_unknown_factors_may_be_negative_where_the_mean_is_not[-0.8--0.5-above]",
     ),
     Mutant(
+        "every record of a cell has the most trials", "laws/law.py", "            each = law.trials if law.each is None else law.each\n",
+        "            each = law.trials\n",
+        "successes in private groups have the law of their own numbers of trials",
+        "test_trials.py::test_private_groups_have_the_law_of_their_own_numbers_of_trials[True-30]",
+    ),
+    Mutant(
+        "so many entries as there may be", "models/row_picks.py", "_number(stop) == records", "True",
+        "an entry that is taken out for a record is of its own row",
+        "test_spellings.py::test_other_entries_are_refused[one row for all, by the length of an array]",
+    ),
+    Mutant(
+        "a diagonal of one row", "models/row_picks.py", "factors is None or factors[0].type.broadcastable[0] or", "factors is None or",
+        "an entry that is taken out for a record is of its own row",
+        "test_spellings.py::test_other_entries_are_refused[the first column of a diagonal, for all]",
+    ),
+    Mutant(
+        "unknowns without their power", "models/log_products.py", "else unknown**exponent, self", "else unknown, self",
+        "the logarithm of a product is read as the model says",
+        "test_spellings.py::test_the_logarithm_of_a_product_is_a_sum[a power of a product]",
+    ),
+    Mutant(
         "a covariate of cells taken for one that was summed", "models/linear_mean.py", "if data.private or not in_cells}", "}",
         "in a published cell a public covariate has one value",
         "test_published_sums.py::test_a_real_public_covariate_of_a_normal_model_makes_cells",
@@ -2011,8 +2032,8 @@ MUTANTS = (
         "the likelihood is that of clamped values", "test_families.py::test_law_of_the_sum_by_simulation[Normal-0]",
     ),
     Mutant(
-        "binomial trials counted once", "families/bernoulli.py", "return Count(n * trials, p, int(domain.upper))",
-        "return Count(n, p, int(domain.upper))", "the law of a sum of binomial numbers",
+        "binomial trials counted once", "families/bernoulli.py", "return Count(n * trials, p, int(domain.upper),",
+        "return Count(n, p, int(domain.upper),", "the law of a sum of binomial numbers",
         "test_families.py::test_law_of_the_sum_by_simulation[Binomial-1]",
     ),
     # ---------- Bayesian networks

@@ -85,7 +85,7 @@ class Binomial(Bernoulli):
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Count:
         """The sum of n Binomial numbers of equally many trials is Binomial; nothing is clamped."""
         trials, p = parameters
-        return Count(n * trials, p, int(domain.upper))
+        return Count(n * trials, p, int(domain.upper), trials if domain.known[:1] == (None,) else None)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Move noisy sums into [0, n upper]."""

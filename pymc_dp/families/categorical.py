@@ -16,7 +16,7 @@ class Categorical(Family):
 
     DISTRIBUTION = "Categorical"
     WHOLE = True
-    EXAMPLES = (
+    EXAMPLES: tuple[Example, ...] = (
         Example(Domain(0, 2, levels=3, unknown=(True,)), (((0.2, 0.3, 0.5), (0.9, 0.05, 0.05), (0.1, 0.6, 0.3)),)),
         Example(Domain(0, 1, levels=2, unknown=(True,)), (((0.2, 0.8), (0.6, 0.4)),)),
     )
@@ -60,57 +60,78 @@ class Categorical(Family):
 
     def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
         """Multinomial, or Binomial when there are two levels; nothing is clamped. The last parameter, p, is (..., K)."""
-        p, m = parameters[-1], self.trials(domain)
-        p = p / p.sum(axis=-1, keepdims=True)
-        return Count(n * m, p[..., 1], m) if domain.levels == 2 else Counts(n * m, p, m)
+        p, m, each = parameters[-1], self.trials(domain), self._each(domain, parameters)
+        p, total = p / p.sum(axis=-1, keepdims=True), n * (m if each is None else each)
+        return Count(total, p[..., 1], m, each) if domain.levels == 2 else Counts(total, p, m, each)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Onto the simplex of the size of all trials: negative counts to 0, then rescaled; uniform where nothing is left."""
+        """Onto the simplex of the size of all trials: negative counts to 0, then rescaled; uniform where nothing is left.
+
+        Where trials differ their number is not known here, and counts are moved to 0 alone.
+        """
         size = n * self.trials(domain)
         if domain.levels == 2:
             return np.clip(noisy, 0, size)
-        return onto_simplex(noisy, size)
+        return np.maximum(noisy, 0) if self._differ(domain) else onto_simplex(noisy, size)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """Sum over levels of s_k log p_k."""
         p = parameters[-1]
         log_p = pt.log(pt.maximum(p / p.sum(axis=-1, keepdims=True), 1e-300))
         if domain.levels == 2:
-            return sums[..., 0] * log_p[..., 1] + (n * self.trials(domain) - sums[..., 0]) * log_p[..., 0]
+            each = self._each(domain, parameters)
+            total = n * (self.trials(domain) if each is None else each)
+            return sums[..., 0] * log_p[..., 1] + (total - sums[..., 0]) * log_p[..., 0]
         return (sums * log_p).sum(axis=-1)
+
+    def _differ(self, domain: Domain) -> bool:
+        """Whether records need not have the same number of trials."""
+        return False
+
+    def _each(self, domain: Domain, parameters: Sequence[Tensor]) -> Tensor | None:
+        """How many trials a record of each cell has, where they differ; else None."""
+        return parameters[0] if self._differ(domain) else None
 
 
 class Multinomial(Categorical):
-    """Multinomial(n, p), the number of trials n being a plain number; its last axis is the levels."""
+    """Multinomial(n, p); its last axis is the levels. Where n is not one plain number, the upper bound says how large it is at most."""
 
     DISTRIBUTION = "Multinomial"
     WHOLE = False
     NDIM = 1
-    KNOWN = ((0, "n"),)
+    FIXED = ((0, "n"),)
+    BOUNDS = "integer"
     EXAMPLES = (
         Example(Domain(0, 7, levels=3, unknown=(False, True), known=(7.0, None)), ((7, 7), ((0.2, 0.3, 0.5), (0.9, 0.05, 0.05)))),
         Example(Domain(0, 4, levels=2, unknown=(False, True), known=(4.0, None)), ((4, 4), ((0.2, 0.8), (0.6, 0.4)))),
+        Example(Domain(0, 7, levels=3, unknown=(False, True), known=(None, None)), ((4, 7), ((0.2, 0.3, 0.5), (0.9, 0.05, 0.05)))),
+        Example(Domain(0, 4, levels=2, unknown=(False, True), known=(None, None)), ((3, 1), ((0.2, 0.8), (0.6, 0.4)))),
     )
 
     def natural(self, levels: int, known: Sequence[float | None]) -> tuple[float, float] | None:
-        """Values lie between 0 and the number of trials, rounded down."""
-        return 0.0, float(np.floor(known[0] or 0))
+        """Values lie between 0 and the number of trials, rounded down, where it is the same for all."""
+        return None if known[0] is None else (0.0, float(np.floor(known[0])))
 
     def trials(self, domain: Domain) -> int:
-        """The parameter n, which is the upper bound of every count."""
+        """The parameter n, or the most that it can be, which is the upper bound of every count."""
         return int(domain.upper)
+
+    def _differ(self, domain: Domain) -> bool:
+        return domain.known[:1] == (None,)
 
     def exact(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """(..., K) -> K arrays of shape (...): counts that add up to n whatever was there.
 
         Each is capped by what those before it left of n, and the last takes what is left; counts that add up to n stay as they are.
+        Where n differs the last is capped as well, so that counts add up to the most trials at most.
         """
-        left = np.full(values.shape[:-1], self.trials(domain), dtype=np.int64)
+        left, differ = np.full(values.shape[:-1], self.trials(domain), dtype=np.int64), self._differ(domain)
         counts = []
-        for k in range(domain.levels - 1):
+        for k in range(domain.levels - (not differ)):
             counts.append(np.minimum(np.rint(values[..., k]).astype(np.int64), left))
             left = left - counts[-1]
-        return (left,) if domain.levels == 2 else (*counts, left)
+        counts = counts if differ else [*counts, left]
+        return (counts[1],) if domain.levels == 2 else tuple(counts)
 
 
 FAMILIES = (Categorical(), Multinomial())

@@ -42,11 +42,15 @@ LONG = 50_000
 
 @dataclass(frozen=True)
 class Count:
-    """One count: a Binomial(n, p) variable, exactly. ``n`` and ``p`` broadcast to (G, *C); a record brings ``trials`` of n."""
+    """One count: a Binomial(n, p) variable, exactly. ``n`` and ``p`` broadcast to (G, *C); a record brings at most ``trials`` of n.
+
+    ``each`` is how many a record of each cell brings, where that is not the same number in all cells.
+    """
 
     n: Tensor
     p: Tensor
     trials: int = 1
+    each: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class Counts:
     n: Tensor
     p: Tensor
     trials: int = 1
+    each: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -130,18 +135,19 @@ def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> L
     exactly (docs/theory.md).
     """
     match law:
-        case Count(trials=1):
+        case Count(trials=1, each=None):
             # Written out: joining costs much time to compile, and so does its gradient.
             return Rates(sizes[..., None] * (np.array([1.0, 0.0]) + np.array([-1.0, 1.0]) * law.p[..., None]))
-        case Counts(trials=1):
+        case Counts(trials=1, each=None):
             return Rates(sizes[..., None] * law.p)
         case Count():
-            return Moments(sizes, (law.trials * law.p,), ((law.trials * law.p * (1 - law.p),),), basis)
+            each = law.trials if law.each is None else law.each
+            return Moments(sizes, (each * law.p,), ((each * law.p * (1 - law.p),),), basis)
         case Counts():
-            K = law.p.type.shape[-1]
+            each, K = law.trials if law.each is None else law.each, law.p.type.shape[-1]
             p = [law.p[..., k] for k in range(K)]
-            covariance = tuple(tuple(law.trials * (p[i] * (1 - p[i]) if i == j else -p[i] * p[j]) for j in range(i + 1)) for i in range(K))
-            return Moments(sizes, tuple(law.trials * entry for entry in p), covariance, basis)
+            covariance = tuple(tuple(each * (p[i] * (1 - p[i]) if i == j else -p[i] * p[j]) for j in range(i + 1)) for i in range(K))
+            return Moments(sizes, tuple(each * entry for entry in p), covariance, basis)
         case Moments():
             return Moments(sizes, law.mean, law.covariance, basis)
     raise TypeError(type(law))

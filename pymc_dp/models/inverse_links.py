@@ -11,6 +11,8 @@ from pymc_dp.models.structure import above, is_unknown, scalar_name
 
 NEXT = 1e-15
 """What is so near to 0 or 1 stands for it."""
+CLIPPED = 1e-6
+"""A probability that is clipped so near to 0 and 1 is one that is not: it differs for logits beyond 13.8."""
 
 
 def argument_of(mean: Variable, operation: str, private: Collection[Variable]) -> Variable | None:
@@ -30,7 +32,13 @@ def argument_of(mean: Variable, operation: str, private: Collection[Variable]) -
 
 
 def _off_the_ends(mean: Variable) -> Variable:
-    """A probability without what keeps it off 0 and 1, ``switch(eq(p, 0), 2e-16, p)``, as bambi writes; it differs for logits beyond 36."""
+    """A probability without what keeps it off 0 and 1: ``clip(p, 1e-6, 1 - 1e-6)``, or ``switch(eq(p, 0), 2e-16, p)`` as bambi writes."""
+    while _name(mean) == "Clip":
+        inside, *ends = mean.owner.inputs
+        lower, upper = map(plain_number, ends)
+        if lower is None or upper is None or not (0 <= lower <= CLIPPED and 1 - CLIPPED <= upper <= 1):
+            break
+        mean = inside
     while _name(mean) == "Switch" and _name(mean.owner.inputs[0]) == "EQ":
         condition, instead, otherwise = mean.owner.inputs
         compared, end = condition.owner.inputs

@@ -9,7 +9,7 @@ from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV
 from pymc.model.fgraph import ModelFreeRV
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
@@ -21,7 +21,7 @@ from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.probabilities import ADD_UP, check_add_up
-from pymc_dp.models.public_inputs import public_inputs
+from pymc_dp.models.public_inputs import public_inputs, shared_constants
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
 from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
@@ -103,7 +103,7 @@ def _reduced(
         raise Unreduced(f"it is a single value of {distribution}, without an axis of records. Observe an array with one row per record")
     lengths = _lengths(observed)
     columns = lengths[: len(lengths) - support]
-    several = arrays.sized and observed.records > (1,)
+    several = observed.records[0] if arrays.sized and observed.records > (1,) else 0
     reduction = Reduction(arrays.public, lambda array: arrays.names.get(array, "inside an operation"), sized=arrays.sized, several=several)
     depth = observed.ndim - support
     # Axis 0 runs over the records where a parameter has as many axes as the values.
@@ -123,7 +123,7 @@ def _reduced(
     in_bins = _covariates_in_bins(arrays, observed, inputs, rowwise)
     linear, not_linear = (None, None) if observed.binned or in_bins else linear_mean(distribution, parameters, inputs)
     if (linear is None and not_linear) or rests_on_shared(linear, inputs):  # features may be functions of public constants, such as knots
-        linear, _ = linear_mean(distribution, tuple(substitute(p, _public_constants(reduction.inputs)) for p in parameters), inputs)
+        linear, _ = linear_mean(distribution, tuple(substitute(p, shared_constants(reduction.inputs)) for p in parameters), inputs)
     if family is None and linear is None and not rowwise:
         raise Unreduced(str(not_linear))
     unknown = tuple(any(isinstance(v.owner.op, ModelFreeRV) for v in above([p]) if v.owner) for p in parameters)
@@ -145,12 +145,6 @@ def _reduced(
     if not rowwise and not likelihood.aggregate:
         likelihood = replace(likelihood, predictor=public_predictor(likelihood))
     return likelihood, reduction.inputs
-
-
-def _public_constants(inputs: Sequence[Input]) -> dict[Variable, Variable]:
-    """Public arrays that all records share and that do not change, by their placeholders."""
-    shared = [data for data in inputs if data.axis is None and not data.private]
-    return {data.placeholder: data.expression for data in shared if all(isinstance(a, Constant) for a in arrays_above([data.expression]))}
 
 
 def _density(observed: Observed) -> Callable[..., Variable] | None:

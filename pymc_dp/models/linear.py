@@ -21,6 +21,7 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
+from pymc_dp.models.log_products import BASES, LogOfProduct
 from pymc_dp.models.structure import Unreduced, above, constant_value, index_by_axis, is_product, is_unknown, scalar_name, substitute
 
 type Terms = list[tuple[Variable, Variable]]
@@ -122,6 +123,8 @@ class _Reading:
 
     def _elemwise(self, node: Apply) -> Terms:
         name = scalar_name(node.op)
+        if name in BASES:
+            return _scaled(LogOfProduct(self._kind, self.terms, _times).of(node.inputs[0]), 1 / BASES[name])
         operands = [self.terms(operand) for operand in node.inputs]
         if name == "Add":
             return [term for terms in operands for term in terms]

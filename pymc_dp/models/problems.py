@@ -19,18 +19,22 @@ RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_g
 """Endings of the names that the rewritten model needs beside the user's."""
 RESERVED_BEGINNINGS = ("_noise_", "_size_", "_shared_", "_column_")
 """What follows the observed variable's name in some more of them."""
+POTENTIAL = "The Potential "
+"""How the words begin about a Potential that rests on records."""
 MOST_WRITTEN = 60
 """So many single numbers may stand in the expression of one variable: a loop over records would write one for each."""
 
 
 def problems_of(arrays: ModelArrays, axes: RecordAxes, record_dims: set[str]) -> Iterator[str]:
     """Every problem of a model, in an order that rests on nothing private."""
-    if not arrays.observed:
+    potentials = list(_potentials(arrays))
+    if not arrays.observed and not potentials:
         yield "The model observes nothing, so there is nothing to release. Add an observed variable."
     for name, value in arrays.graph.initial.items():
         if isinstance(value, Variable) and not isinstance(value, Constant):
             yield f"The initial value of {name} is a graph. Write a number or an array of numbers instead."
             break
+    yield from potentials
     yield from _on_records(arrays)
     yield from _hidden(arrays, record_dims)
     yield from _named_above_priors(arrays, record_dims)
@@ -41,6 +45,11 @@ def problems_of(arrays: ModelArrays, axes: RecordAxes, record_dims: set[str]) ->
     if circle := _circle(arrays):
         yield f"{' and '.join(circle)} depend on each other in a circle, so there is no probability of a record. Leave one arrow out."
     yield from _names_taken(arrays)
+
+
+def is_of_potential(problem: str) -> bool:
+    """Whether a problem is that of a Potential that rests on records."""
+    return problem.startswith(POTENTIAL)
 
 
 def numbers_written(variable: Variable) -> int:
@@ -56,17 +65,21 @@ def numbers_in(whole: Variable) -> int:
     return sum(isinstance(part, Constant) and getattr(part.type, "ndim", None) in (None, 0) for part in [*expression, *within])
 
 
-def _on_records(arrays: ModelArrays) -> Iterator[str]:
-    """Potentials and priors that rest on records."""
+def _potentials(arrays: ModelArrays) -> Iterator[str]:
+    """Potentials that rest on records."""
     for variable in arrays.graph.of_kind(ModelPotential):
         roots = arrays_above([variable], through_unknowns=True)
         if any(array not in arrays.above_priors and array not in arrays.public for array in roots) or arrays.rests_on_observed(variable):
             yield (
-                f"The Potential {variable.owner.op.name} touches an array that may hold records. Write the likelihood as an"
+                f"{POTENTIAL}{variable.owner.op.name} touches an array that may hold records. Write the likelihood as an"
                 " observed variable: pm.logp(pm.Normal.dist(mu, 1), x).sum() as pm.Normal(..., mu, 1, observed=x), what is known to lie"
                 " beyond a limit as pm.Censored(..., observed=x), and a density of your own as pm.CustomDist(..., logp=..., observed=x);"
                 " or name the array in public if everyone may know it."
             )
+
+
+def _on_records(arrays: ModelArrays) -> Iterator[str]:
+    """Priors that rest on records."""
     for variable in arrays.graph.of_kind(ModelFreeRV):
         name = variable.owner.op.name
         if name not in arrays.imputed and variable not in arrays.predictions and arrays.rests_on_observed(variable):
@@ -154,7 +167,9 @@ def _initial_values(arrays: ModelArrays) -> Iterator[str]:
         if isinstance(value, Constant):
             value, plain = value.data, True
         if (plain and _may_be_of_records(arrays, value)) or (not plain and hidden_in(value, lambda thing: False)):
-            yield f"The initial value of {name} may hold records. Write a number or a short array, or pass it to the sampler."
+            other = "" if arrays.sized else ", as may any array where the number of records is private"
+            instead = f"Write a number, or leave it out and pass it to the sampler: pymc_dp.sample(..., initvals={{{name!r}: [...]}})"
+            yield f"The initial value of {name} may hold records{other}. {instead}."
 
 
 def _may_be_of_records(arrays: ModelArrays, thing: object) -> bool:

@@ -3,7 +3,7 @@
 Only the graph decides, and constants in it that are no records: knots, frequencies, weights of a sum. What a ``pm.Data`` holds does not.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -11,8 +11,10 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytensor.xtensor as px
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
+from pymc_dp.models.reduction import Input
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.structure import SKIPPED, arrays_above, substitute
 
@@ -96,6 +98,19 @@ def public_inputs(expression: Variable, records: Collection[int]) -> tuple[Publi
     free = [array for array in arrays if not isinstance(array, Constant)]
     readings = [free, [*free, *doubtful]] if doubtful else [free]
     return tuple(_reading(expression, several, records) for several in readings)
+
+
+def shared_constants(inputs: Iterable[Input]) -> dict[Variable, Variable]:
+    """Public arrays that all records share, by their placeholders. Of a ``pm.Data`` it is what it holds now."""
+    shared = [data for data in inputs if data.axis is None and not data.private]
+    return {data.placeholder: substitute(data.expression, _held(data.expression), SKIPPED) for data in shared}
+
+
+def _held(expression: Variable) -> dict[Variable, Variable]:
+    """Constants in the place of every ``pm.Data`` that an expression of public arrays rests on."""
+    changing = [array for array in arrays_above([expression]) if isinstance(array, SharedVariable)]
+    held = {array: pt.constant(np.array(array.get_value(borrow=True))) for array in changing}
+    return {array: px.as_xtensor(value, dims=array.type.dims) if hasattr(array.type, "dims") else value for array, value in held.items()}
 
 
 def _reading(expression: Variable, arrays: Sequence[Variable], records: Collection[int]) -> PublicInput:

@@ -25,6 +25,7 @@ from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, XLog1PY, XLogY
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
+from pymc_dp.models.row_picks import BY_COLUMNS, picked
 from pymc_dp.models.same_arrays import in_one_row, shape_of
 from pymc_dp.models.structure import (
     FULL,
@@ -50,7 +51,7 @@ from pymc_dp.models.structure import (
 )
 
 BEFOREHAND = "Select and order records in the arrays, before the model"
-ONE_BY_ONE = "Write it with what treats records one by one: arithmetic, indexing by record, sums over columns, X @ b"
+ONE_BY_ONE = f"Write it with what treats records one by one: arithmetic, indexing by record, X @ b, sums over columns as in {BY_COLUMNS}"
 """What to write in place of an operation that may mix records."""
 ENTRY_BY_ENTRY = (LogAddExp, XLogY, XLog1PY)
 """Operations that work entry by entry, as ``Elemwise`` does, but are graphs of their own; their arrays need not have as many axes."""
@@ -96,8 +97,8 @@ class Reduction:
         The arrays that may be used openly.
     name_of : callable
         What people call an array.
-    sized, several : bool
-        Whether the number of records is public, and whether it is known to be more than one.
+    sized, several : bool, int
+        Whether the number of records is public; and that number, 0 where it is private or 1.
 
     Attributes
     ----------
@@ -106,9 +107,7 @@ class Reduction:
         Names that the axis of records has in what was read.
     """
 
-    def __init__(
-        self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True, several: bool = False
-    ) -> None:
+    def __init__(self, public: Collection[Variable], name_of: Callable[[Variable], str], *, sized: bool = True, several: int = 0) -> None:
         self._sized, self._several = sized, several
         self.inputs, self.dims = list[Input](), set[str]()
         self._public, self._name_of = public, name_of
@@ -175,7 +174,7 @@ class Reduction:
         if key not in self._done:
             if self._only_data(variable):
                 if secret := self._secret(variable):
-                    raise Mixed(secret.split(", "), self._nameless(variable))
+                    raise Mixed(secret.split(", "), self._nameless(variable), sized=self._sized)
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable
@@ -232,8 +231,9 @@ class Reduction:
             raise PerRecord("it has one free parameter per record, so no sum over records stands for them", unknown)
         if is_wrapping(node.op):
             return self._rows(node.inputs[0], axis)
-        if type(node.op) in (OpFromGraph, Einsum):
-            return self._rows(inlined(node, variable), axis)
+        plainer = inlined(node, variable) if type(node.op) in (OpFromGraph, Einsum) else picked(node, self._several, self._public)
+        if plainer is not None:
+            return self._rows(plainer, axis)
         for kind, rule in self._rules().items():
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
@@ -281,8 +281,8 @@ class Reduction:
         if first <= axis < first + depth:
             index_axes = {entries[place]: axis - first - (depth - indices[entries[place]].type.ndim) for place in advanced}
             new = [self._index(index, index_axes[k]) if k in index_axes else self._whole(index) for k, index in enumerate(indices)]
-            self._note_lengths(table, entries, advanced, new)
-            return rebuilt(node, variable, [self._whole(table), *new])
+            self._note_lengths(whole := self._whole(table), entries, advanced, new)
+            return rebuilt(node, variable, [whole, *new])
         kept = [place for place, entry in enumerate(entries) if not isinstance(entry, int)]
         source = kept[axis - depth if axis >= first + depth else axis]
         if entries[source] != FULL:
@@ -380,10 +380,8 @@ class Reduction:
         batch = node.op.batch_ndim(node)
         if axis < batch:
             cores = [len(signature) for signature in node.op.inputs_sig]
-            new = [
-                self._broadcast(operand, axis - (batch - (operand.type.ndim - core)))
-                for operand, core in zip(node.inputs, cores, strict=True)
-            ]
+            operands = zip(node.inputs, cores, strict=True)
+            new = [self._broadcast(operand, axis - (batch - (operand.type.ndim - core))) for operand, core in operands]
             return rebuilt(node, variable, new)
         left, right = node.inputs[0], node.inputs[-1]
         if isinstance(node.op.core_op, Dot) and axis == batch:

@@ -10,6 +10,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
 from pymc_dp.models.public_inputs import PublicInput
+from pymc_dp.models.structure import IN_GRAPH
 
 MIXED = ("Bernoulli", "Categorical")
 """Distributions whose parameter is the probability of every value, so that it can be averaged over where covariates lie."""
@@ -292,6 +293,8 @@ class RecordPaths:
 
 def advice(likelihoods: Iterable[Likelihood], reason: str) -> str:
     """How to declare public what stands in the way, where that is what could help."""
+    if IN_GRAPH in reason:  # no array can be public
+        return ""
     said = search(r"private arrays? (.+?)( in a way|$)", reason)
     for likelihood in likelihoods:
         private = {name for name, _, public in likelihood.arrays if not public}

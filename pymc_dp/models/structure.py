@@ -36,6 +36,8 @@ MIXED = (
     " deviation of records, write constants of your own, (x - 50) / 25"
 )
 """What is said where one record would move every other, as in a standardised covariate."""
+IN_GRAPH = "numbers that all records share may stand in the graph, in place of an array: pt.stack([0.25, 1.0])[index]"
+"""What to write for a short table or for knots where no array can be public."""
 
 
 class Unreduced(Exception):
@@ -43,12 +45,16 @@ class Unreduced(Exception):
 
 
 class Mixed(Unreduced):
-    """Raised where one record would move every other: ``names`` are those of private arrays, ``said`` what is said of them besides."""
+    """Raised where one record would move every other: ``names`` are those of private arrays, ``said`` what is said of them besides.
 
-    def __init__(self, names: Iterable[str], said: str) -> None:
+    Where the number of records is private (not ``sized``) no array can be declared public.
+    """
+
+    def __init__(self, names: Iterable[str], said: str, *, sized: bool = True) -> None:
         self.names, self.said = tuple(names), said
         arrays = "array" if len(self.names) == 1 else "arrays"
-        super().__init__(MIXED.format(f"{arrays} {', '.join(self.names)}", said))
+        reason = MIXED.format(f"{arrays} {', '.join(self.names)}", said)
+        super().__init__(reason if sized else f"{reason}; {IN_GRAPH}")
 
 
 class PerRecord(Unreduced):

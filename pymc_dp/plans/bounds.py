@@ -11,6 +11,7 @@ import numpy as np
 from pymc_dp.families.family import Domain
 from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.intervals import interval
+from pymc_dp.models.problems import is_of_potential
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.plans.bin_nodes import nodes_of
@@ -242,7 +243,8 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
     covariates = {placeholder.name for likelihood in spec.likelihoods for placeholder in likelihood.inputs if placeholder.private}
     linked = [likelihood for likelihood in spec.likelihoods if likelihood.linear is not None and likelihood.linear.link]
     names = [*by_name, *sorted(covariates), *map(predictor_name, linked)]
-    unread = any(likelihood.refusal for likelihood in spec.likelihoods)  # its covariates are not known: the refusal speaks
+    # Where records are read by something else their names are not known: the refusal speaks.
+    unread = any(likelihood.refusal for likelihood in spec.likelihoods) or any(map(is_of_potential, spec.problems))
     for name, pair in bounds.items() if isinstance(bounds, Mapping) else ():
         if words := not_numbers(str(name), pair):
             raise Refusal(words)

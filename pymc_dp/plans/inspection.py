@@ -323,6 +323,8 @@ def _row(
         reason = "; ".join(part for part in (reason, _in_bins(statistic, (protection.bounds or {}).get(likelihood.name))) if part)
     if grid.within:
         reason = "; ".join(part for part in (reason, *bins_in_words(statistic)) if part)
+    if statistic.may_move_values and not lacking:
+        reason = f"{reason}; {MOVED}" if reason else MOVED
     if statistic.may_project:
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     if may_pool(statistic):
@@ -339,6 +341,7 @@ def _row(
 
 
 CLAMPED = "values beyond the bounds are clamped; without covariates the likelihood allows for that, but let bounds hold nearly all values"
+MOVED = "values beyond the bounds are clamped; the likelihood allows for that, but where many are, intervals are wider"
 WIDE = (
     "values beyond the bounds are clamped; the likelihood does not allow for that, and slopes come out too flat: let bounds reach 4 sd"
     " from the mean"

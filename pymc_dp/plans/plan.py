@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
-from pymc_dp.models.structure import Unreduced
+from pymc_dp.models.structure import IN_GRAPH, Unreduced
 from pymc_dp.plans.bounds import bounds_by_name, covariate_bounds, needs
 from pymc_dp.plans.cells import checked_grid, grid_of, planned_cells
 from pymc_dp.plans.disjoint import Groups, disjoint_of
@@ -125,12 +125,13 @@ def _of_records(
         raise Unreduced(
             f"{public[0]} is public and may have an entry for every record, which reveals how many there are. With"
             ' neighbours="add_remove" no array that a likelihood depends on can be public. Write neighbours="replace", or leave'
-            f" {public[0]} out of public"
+            f" {public[0]} out of public; {IN_GRAPH}"
         )
     if person is not None and public:
         raise Unreduced(
-            f"{public[0]} is public, and has an entry for every row: that reveals how many rows there are, and whose. Where all rows of one"
-            f" {person.name} are protected no array that a likelihood depends on can be public. Leave {public[0]} out of public"
+            f"{public[0]} is public, and may have an entry for every row, which reveals how many there are, and whose. Where all rows of"
+            f" one {person.name} are protected no array that a likelihood depends on can be public. Leave {public[0]} out of public;"
+            f" {IN_GRAPH}"
         )
     left_out = tuple(name for name, rule in rules.items() if rule == LEFT_OUT)
     fills = {name: float(rule) for name, rule in rules.items() if rule != LEFT_OUT}

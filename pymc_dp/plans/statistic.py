@@ -125,6 +125,12 @@ class PlannedStatistic:
         return None if self.regression is not None else self.likelihood.family
 
     @property
+    def may_move_values(self) -> bool:
+        """Whether values may lie beyond bounds that the user gave, to which they are moved, as the law of their sums has it."""
+        counted = self.family is None or self.family.FIXED or self.domain.edges or self.structure == "aggregate"
+        return not counted and self.domain.clamps and self.likelihood.natural is None
+
+    @property
     def may_project(self) -> bool:
         """Whether everything above the likelihood is public, and made of features: then sums may be weighted by these."""
         return self.sizes == "public" and self.family is not None and self.likelihood.predictor is not None

@@ -153,13 +153,17 @@ def test_reach_is_never_exceeded_and_attained(family, example):
 
 @every_family
 def test_spread_has_one_norm_for_all_values(family, example):
-    """Never negative, always adding up to the total, so that leaving a cell costs the total and moving costs twice as much."""
+    """Never negative, adding up to the total, so that leaving a cell costs the total and moving costs twice as much.
+
+    Of trials that differ they add up to the most at most, which costs no more.
+    """
     spread = family.cell_sensitivity(example.domain)
     values = complete(interesting(family, example.domain), example.domain)
     integers = np.stack([np.ones(len(values), dtype=np.int64), *family.exact(values, example.domain)], -1)
     entries = integers @ np.array(spread.matrix, dtype=np.int64).T
     assert entries.min() >= 0
-    assert (entries.sum(-1) == spread.total).all()
+    differ = family.DISTRIBUTION == "Multinomial" and example.domain.known[0] is None and example.domain.levels > 2
+    assert (entries.sum(-1) == spread.total).all() or (differ and entries.sum(-1).max() == spread.total)
     squares = (entries.astype(float) ** 2).sum(-1)
     assert 0.98 * spread.square <= squares.max() <= spread.square
     assert len(spread.names) == len(spread.matrix)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from checks import contents, seam_of
 
@@ -25,8 +26,13 @@ BY_HAND = {
     "1 / (exp(-x) + 1)": lambda x: 1.0 / (pm.math.exp(-x) + 1),
     "exp(x) / (1 + exp(x))": lambda x: pm.math.exp(x) / (1 + pm.math.exp(x)),
     "sigmoid(x) off 0 and 1, as bambi writes": lambda x: off(off(pm.math.sigmoid(x), 0, EPS), 1, 1 - EPS),
+    "sigmoid(x) clipped": lambda x: pm.math.clip(pm.math.sigmoid(x), 1e-6, 1 - 1e-6),
+    "1 / (1 + exp(-x)) clipped": lambda x: pt.clip(1 / (1 + pm.math.exp(-x)), 1e-9, 1),
 }
 OTHERS = {
+    "sigmoid(x) clipped far from 0": lambda x: pt.clip(pm.math.sigmoid(x), 0.01, 1 - 1e-6),
+    "sigmoid(x) clipped far from 1": lambda x: pt.clip(pm.math.sigmoid(x), 1e-6, 0.99),
+    "2 sigmoid(x) clipped": lambda x: pt.clip(2 * pm.math.sigmoid(x), 1e-6, 1 - 1e-6),
     "sigmoid(x), and .01 at 0": lambda x: off(pm.math.sigmoid(x), 0, 0.01),
     "sigmoid(x), and 0 at one half": lambda x: off(pm.math.sigmoid(x), 0.5, 0.5),
     "sigmoid(x), and what is beside it at 0": lambda x: pm.math.switch(pm.math.eq(pm.math.sigmoid(2 * x), 0), EPS, pm.math.sigmoid(x)),

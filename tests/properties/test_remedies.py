@@ -262,8 +262,48 @@ def test_constants_without_a_name_are_declared_in_one_step():
     assert isinstance(result, pmdp.Release), result
     assert written["public"] == ["x:0", "x:1", "x:2"]
     (row,) = pmdp.inspect(knots(), bounds=bounds, neighbours="add_remove").rows
-    assert row.reason.endswith("write public=['x:0'].")
-    assert "shape" not in row.reason
+    assert row.reason.endswith("pt.stack([0.25, 1.0])[index].")
+    assert "shape of" not in row.reason
+    assert "public=" not in row.reason
+
+
+@pytest.mark.parametrize("declared", [[], ["x:0"]], ids=["private", "public"])
+@pytest.mark.parametrize("more", [{"neighbours": "add_remove"}, {"unit": pmdp.Person("who", at_most=3)}], ids=["add_remove", "person"])
+def test_a_table_is_written_in_the_graph_where_no_array_can_be_public(more, declared):
+    """What is said leads somewhere, whether or not the table was declared."""
+    r = gallery.records(N)
+
+    def model(table):
+        with pm.Model() as built:
+            pm.Data("who", np.arange(N) // 2)
+            pm.Normal("x", pm.Normal("a") + pm.Normal("b") * table[pm.Data("g", r.g)], pm.HalfNormal("s"), observed=r.x)
+        return built
+
+    with pytest.raises(pmdp.Refusal, match=r"may stand in the graph, in place of an array: pt.stack\(\[0.25, 1.0\]\)\[index\]"):
+        pmdp.release(model(pt.as_tensor(np.array([0.25, -0.5, 1.0]))), epsilon=1.0, bounds={"x": REALS}, public=declared, **more)
+    assert isinstance(pmdp.release(model(pt.stack([0.25, -0.5, 1.0])), epsilon=1.0, bounds={"x": REALS}, **more), pmdp.Release)
+
+
+def test_columns_with_bounds_of_their_own_are_variables_of_their_own():
+    y = np.column_stack([np.linspace(0, 1, N), np.linspace(0, 10, N)])
+    with pm.Model() as together:
+        pm.Normal("Y", pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 3, shape=2), observed=y)
+    with pytest.raises(pmdp.Refusal, match=r"an observed variable for every column, as with observed=Y\[:, 0\], and bounds of each"):
+        pmdp.release(together, epsilon=1.0, bounds={"Y": [(0, 1), (0, 10)]})
+    with pm.Model() as apart:
+        m, s = pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 3, shape=2)
+        for k in range(2):
+            pm.Normal(f"Y_{k}", m[k], s[k], observed=y[:, k])
+    assert len(pmdp.release(apart, epsilon=1.0, bounds={"Y_0": (0, 1), "Y_1": (0, 10)}).statistics) == 2
+
+
+@pytest.mark.parametrize("bounds", [None, {"x": REALS}], ids=["without bounds", "with bounds"])
+def test_a_likelihood_in_a_potential_is_named_whatever_bounds_are_given(bounds):
+    with pm.Model() as model:
+        pm.Potential("lik", pm.logp(pm.Normal.dist(pm.Normal("mu"), 1), pm.Data("x", np.linspace(0, 1, N))).sum())
+    with pytest.raises(pmdp.Refusal, match=r"^The Potential lik touches .*\. Write the likelihood as an observed variable"):
+        pmdp.release(model, epsilon=1.0, bounds=bounds)
+    assert "The Potential lik touches" in flat(pmdp.inspect(model, bounds=bounds))
 
 
 def looked_up_in_the_graph(r, lookup):
