@@ -1138,7 +1138,7 @@ MUTANTS = (
         "test_privacy_routes.py::test_second_moments_cost_what_some_record_moves[gaussian-one record more]",
     ),
     Mutant(
-        "any multipliers", "families/second_moments.py", "if not 1 <= every <= response or (", "if (",
+        "any multipliers", "families/second_moments.py", "if not 1 <= least <= most or (self.link and response > 1) or (", "if (",
         "sensitivities are those of an argument that holds", "test_multipliers.py::test_where_the_argument_does_not_reach_nothing_is_multiplied",
     ),
     Mutant(
