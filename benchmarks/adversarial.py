@@ -48,9 +48,9 @@ OPEN = 5
 FAR = 4.0
 """Standard errors below the promised coverage from which on a unit fails."""
 OLDER: tuple[str, ...] = (
-    "logistic, where three rounds of scores are taken: those of 20,000 records, but log-normal features at epsilon 1, and some of 1,000",
+    "logistic: all but normal features with a slope of 1 or 2, and two-humped ones with a slope of 2",
 )
-"""Cases whose rows the current version has not made: the step to the second of three anchors is shorter now."""
+"""Cases whose rows the current version has not made: the information is multiplied before the noise now."""
 type Records = dict[str, np.ndarray]
 
 
@@ -742,8 +742,8 @@ def _not_measured(found: Sequence[dict]) -> list[str]:
             left.setdefault(case, []).append(f"{epsilon:g} and {N:,}")
     lines = []
     if OLDER:
-        step = "[the shorter step to the second anchor](theory.md#logistic-and-poisson-regression-on-real-covariates)"
-        lines += [f"Rows of these are older than {step}:", "", *(f"- {case}" for case in OLDER), ""]
+        multiplied = "[the information is multiplied before the noise](theory.md#logistic-and-poisson-regression-on-real-covariates)"
+        lines += [f"Rows of these are from before {multiplied}, and mostly wider than they would be now:", "", *(f"- {case}" for case in OLDER), ""]
     if left:
         lines += ["Not measured yet, epsilon and N:", "", *(f"- {case}: {'; '.join(several)}" for case, several in left.items()), ""]
     return lines
