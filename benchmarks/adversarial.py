@@ -47,9 +47,7 @@ OPEN = 5
 """Data sets of a block whose posterior without privacy is drawn, too."""
 FAR = 4.0
 """Standard errors below the promised coverage from which on a unit fails."""
-OLDER: tuple[str, ...] = (
-    "logistic: all but normal features with a slope of 1 or 2, and two-humped ones with a slope of 2",
-)
+OLDER: tuple[str, ...] = ("logistic: all but normal features with a slope of 1 or 2, and two-humped ones with a slope of 2",)
 """Cases whose rows the current version has not made: the information is multiplied before the noise now."""
 type Records = dict[str, np.ndarray]
 
@@ -743,7 +741,12 @@ def _not_measured(found: Sequence[dict]) -> list[str]:
     lines = []
     if OLDER:
         multiplied = "[the information is multiplied before the noise](theory.md#logistic-and-poisson-regression-on-real-covariates)"
-        lines += [f"Rows of these are from before {multiplied}, and mostly wider than they would be now:", "", *(f"- {case}" for case in OLDER), ""]
+        lines += [
+            f"Rows of these are from before {multiplied}, and mostly wider than they would be now:",
+            "",
+            *(f"- {case}" for case in OLDER),
+            "",
+        ]
     if left:
         lines += ["Not measured yet, epsilon and N:", "", *(f"- {case}: {'; '.join(several)}" for case, several in left.items()), ""]
     return lines
