@@ -1657,6 +1657,14 @@ MUTANTS = (
         "best = max(best, int((scores + squares + others).max()))", "noise covers what one record moves", "test_proofs.py::test_scores",
     ),
     Mutant(
+        "a norm of information that is not multiplied", "families/scores.py", "norm = int((F * q + t * pairs * w).max())",
+        "norm = int((F * q + pairs * w).max())", "noise covers what one record moves", "test_proofs.py::test_scores",
+    ),
+    Mutant(
+        "multiplied information rounded as if it were not", "families/scores.py", "L1 = difference + 2 * (F + t * pairs)",
+        "L1 = difference", "noise covers what one record moves", "test_proofs.py::test_scores",
+    ),
+    Mutant(
         "information that is not divided again", "families/second_moments.py", "tuple(response if i < len(self.names) <= j else every for",
         "tuple(1 if self.link or i < len(self.names) <= j < 0 else response if i < len(self.names) <= j else every for",
         "what is multiplied before the noise is divided after it", "test_multipliers.py::test_the_information_of_a_logit_link_is_multiplied[1-3]",

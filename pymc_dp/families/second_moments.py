@@ -58,8 +58,8 @@ class Regression:
     basis : tuple of tuple of float
         Of F rows, one for what is released of every feature: its coefficients of the features. Empty where that is the features.
     multipliers : (int, int)
-        By what products of a feature with the response are multiplied before the noise, second, and all other entries, first: with a link,
-        scores and their information.
+        By what products of a feature with the response, which are scores where there is a link, are multiplied before the noise, second;
+        and all other entries, which are the information then, first.
     scales : tuple of float
         Of moments that others published, how many times the least noise the noise on every released entry has; empty where it is alike.
     probed : tuple of tuple of float
