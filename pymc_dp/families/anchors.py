@@ -16,7 +16,8 @@ STEPS = 40
 STRAIN = 0.3, 0.2
 """By what part of the mean of scores a straight line may be off in every direction: of one slope, and of more, which have more directions.
 
-Of 1,000 records with two humps, a slope of 2 and epsilon 1, 90 % intervals of it held .70 of 50 data sets at .2, and .86 and .88 at .3, in two releases of each.
+Of 1,000 records with two humps, a slope of 2 and epsilon 1, 90 % intervals of it held .70 of 50 data sets at .2, and .86 and .88 at .3,
+in two releases of each.
 """
 FIRST_STRAIN = 0.1
 """By what part of the mean of scores the curve of the first step is off, about, in what features without two values leave of the step.
