@@ -20,7 +20,12 @@ ODD = ["zz", "1", "", "2.5", "2020-01-05"]
 
 
 def by_duckdb(path):
-    CONNECTION.execute(f"CREATE OR REPLACE TABLE records AS FROM read_csv('{path}', sample_size=-1, header=true, delim=',')")
+    """What DuckDB makes of a file by itself, or, where it cannot read the file in the type that it has guessed, as text."""
+    reading = f"CREATE OR REPLACE TABLE records AS FROM read_csv('{path}', sample_size=-1, header=true, delim=',', all_varchar={{}})"
+    try:
+        CONNECTION.execute(reading.format(False))
+    except duckdb.ConversionException:
+        CONNECTION.execute(reading.format(True))
     return CONNECTION.table("records")
 
 
