@@ -205,8 +205,8 @@ class Inspection:
             yield "a record is", f"{self.records}{only}"
         if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
             yield "released numbers", numbers
-        if widths := ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None):
-            yield "gaussian noise", f"its sd, as a multiple of that of laplace noise, at epsilon 1 and delta 1e-6: {widths}"
+        if widths := ", ".join(f"{row.gaussian:.2g} for {row.variable}" for row in self.rows if row.gaussian is not None):
+            yield "gaussian noise", f"how wide it is, laplace noise being 1 wide: {widths} (at epsilon 1, delta 1e-6)"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
             private = [name for name, _, status in self.arrays if status == "private"]
             yield "missing values", in_words(self.missing, [*(row.variable for row in self.rows), *private])

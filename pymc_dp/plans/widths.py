@@ -249,8 +249,8 @@ class PlannedWidths:
         fails = "; with a delta, by at most delta more" if self._has_delta else ""
         yield (
             "how sure",
-            f"whoever knows all other records, and is so sure of a guess about {self.protects}, can be at most so sure after the"
-            f" release{fails}",
+            f"somebody knows all other records, and is 50% or 10% sure of a guess about {self.protects}. After the release they can be so"
+            f" sure at most{fails}",
         )
         entries = "; in parentheses: of the narrowest and the widest entry" if any(row.narrowest < row.widest for row in self.rows) else ""
         yield "± is", f"the standard error of the width over the simulations{entries}"

@@ -1,5 +1,6 @@
 """How results are shown: text of 80 columns that wraps, and HTML that reads well on light and on dark pages."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from fractions import Fraction
@@ -15,6 +16,7 @@ WIDTH = 80
 GAP = 2
 MOST_SHOWN = 12
 """Lists with more entries are cut."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
 NARROW = 8
 """A column is not made narrower by breaking words."""
 STYLE = (
@@ -27,6 +29,7 @@ STYLE = (
     ".pymc-dp tbody th{white-space:nowrap;font-weight:600}"
     ".pymc-dp .first{border-left:4px solid #e07b00;background:rgba(224,123,0,.14);padding:.4em .8em;margin:.4em 0}"
     ".pymc-dp p{margin:.4em 0}"
+    ".pymc-dp .date{white-space:nowrap}"
     "</style>"
 )
 """No colour of text and no opaque background, so that those of the page stay: lines and boxes are half transparent."""
@@ -145,8 +148,13 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 def in_html(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """A table as HTML, for a notebook."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
+    rows = "".join("<tr>" + "".join(f"<td>{_whole_dates(escape(cell))}</td>" for cell in line) + "</tr>" for line in body)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _whole_dates(html: str) -> str:
+    """Dates and times of the day, which have hyphens and blanks, stay on a line each."""
+    return DATE.sub(r"<span class='date'>\g<0></span>", html)
 
 
 def notes_in_html(notes: Iterable[tuple[str, str]]) -> str:

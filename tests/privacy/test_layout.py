@@ -192,6 +192,13 @@ def test_a_ledger_shows_what_there_is_and_no_more(shown):
     assert "rho" in text
 
 
+def test_a_date_in_html_stays_on_a_line(shown):
+    """In a narrow page a browser breaks a line after each hyphen of a date."""
+    html = shown["ledger"]._repr_html_()
+    assert ".date{white-space:nowrap}" in html
+    assert len(re.findall(r"\d{4}-\d\d-\d\d", html)) == len(re.findall(r"<span class='date'>\d{4}-\d\d-\d\d</span>", html)) > 0
+
+
 def test_text_in_html_is_escaped():
     with pm.Model(coords={"k": ["<b>", "&"]}) as model:
         pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="k")[np.array([0, 1, 1])], observed=[0, 1, 1])
