@@ -47,7 +47,9 @@ class Categorical(Family):
         """
         m = self.trials(domain)
         if domain.levels == 2:
-            return Sensitivity(m, m**2, m, f"of two levels one count carries everything, n being public: it moves by at most {m}")
+            return Sensitivity(
+                m, m**2, m, f"of two levels the count of one says all, since n is public; one record moves it by at most {m}"
+            )
         return Sensitivity(2 * m, 2 * m**2, m, f"one count goes down by at most {m} and others up by as much")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:

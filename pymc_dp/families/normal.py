@@ -80,8 +80,10 @@ class Normal(Family):
         bound is exact: 9/4 POINTS**2 lattice units.
         """
         if _sigma_known(domain):
-            return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, "u moves by at most 2, from one bound to the other")
-        return Sensitivity(9 * POINTS**2 // 4, 4 * POINTS**4, POINTS**2, "(u, u²) moves by at most 9/4 together: from u = 1 to u = -1/2")
+            return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, "u, a value scaled to [-1, 1], moves by at most 2")
+        return Sensitivity(
+            9 * POINTS**2 // 4, 4 * POINTS**4, POINTS**2, "(u, u²) moves by at most 9/4 together, u being a value scaled to [-1, 1]"
+        )
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """(1 - u, 1 + u) where sigma is known; else the quadratic Bernstein basis (1 - u)², 2 (1 - u)(1 + u), (1 + u)².

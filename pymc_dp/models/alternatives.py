@@ -29,11 +29,8 @@ SUMMED_OUT = {
 }
 """Distributions of which a parameter by record can be summed out, and how."""
 TOGETHER = "pm.MvNormal of a normal mean that the columns share has a covariance"
-AT_RANDOM = (
-    "randomise every record: pymc_dp.randomise (docs/any_likelihood.md). Intervals are then wider than without privacy by a factor,"
-    " 1.3 for a mean and 2.3 for a slope at epsilon 4, and 4.9 and 18 at epsilon 1"
-)
-"""How to use a likelihood that has nothing to add up, and its price as measured there."""
+AT_RANDOM = "randomise every record: pymc_dp.randomise, which is for an epsilon of 4 or more (docs/any_likelihood.md)"
+"""How to use a likelihood that has nothing to add up; its price, as measured there, is wide intervals at smaller ones."""
 
 
 def instead_of(

@@ -309,7 +309,8 @@ def _axes(operation: CAReduce, depth: int) -> list[int]:
 
 def _operation_name(node: Apply) -> str:
     core = getattr(node.op, "scalar_op", getattr(node.op, "core_op", node.op))
-    return type(core).__name__
+    name = type(core).__name__
+    return "an index" if "Subtensor" in name else name
 
 
 def _verify(parameter: Variable, terms: Terms) -> None:

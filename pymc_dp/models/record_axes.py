@@ -93,8 +93,14 @@ def records_in_words(arrays: ModelArrays, axes: RecordAxes) -> str:
         known = [name for others in names.values() for name in others]
         if array not in arrays.stand_ins and name not in known:
             names.setdefault((axis, _axis_name(arrays.dims_of(array), axis)), []).append(name)
-    parts = [f"axis {axis}{axis_name} of {', '.join(others)}" for (axis, axis_name), others in names.items()]
-    return f"one position along {'; '.join(parts)}, with all its values there" if parts else ""
+    parts = [
+        f"{'row' if axis == 0 else f'entry along axis {axis}'}{axis_name} of {_and(others)}" for (axis, axis_name), others in names.items()
+    ]
+    return f"one {' with the '.join(parts)}, with all its values" if parts else ""
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 @dataclass

@@ -9,6 +9,7 @@ import numpy as np
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained_class
+from pymc_dp.privacy.layout import as_written
 
 FEWEST, MOST, UNKNOWN = 8, 60, 20
 """The fewest and the most bins that are chosen from the number of records, and how many there are where that is private."""
@@ -18,7 +19,7 @@ EXAMPLE = "Write for example pymc_dp.Bins(0, 100, 40), or pymc_dp.Bins(edges=[0,
 
 
 @explained_class
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bins:
     """Bounds that release counts in bins (a histogram), for any likelihood of single numbers: ``bounds={"y": pymc_dp.Bins(0, 100, 40)}``.
 
@@ -67,6 +68,7 @@ class Bins:
     upper: float | None = None
     bins: int | None = None
     edges: Sequence[float] | None = field(default=None, kw_only=True)
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         if self.edges is not None:

@@ -18,6 +18,7 @@ from pymc_dp.plans.bin_nodes import nodes_of
 from pymc_dp.plans.bins import Bins
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained_class, not_numbers
+from pymc_dp.privacy.layout import as_written
 
 LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
 """The narrowest and the widest bounds of a linear predictor behind a link."""
@@ -78,7 +79,7 @@ class Natural(NamedTuple):
 
 
 @explained_class
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Norm:
     """A bound on the Euclidean norm of a record's entries, for a covariate with several columns. Longer records are shortened to it.
 
@@ -97,6 +98,7 @@ class Norm:
     """
 
     largest: float
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         number = isinstance(self.largest, int | float) and not isinstance(self.largest, bool)

@@ -118,9 +118,9 @@ def planned_cells(
     moved = family.cell_sensitivity(domain)
     moves = "kept" if exchanged else sizes
     times = 1 if moves == "free" else 2
-    what = f"adds {moved.total * family.lattice(domain):.6g} in all to the numbers of its cell"
+    what = f"adds at most {moved.total * family.lattice(domain):.6g} to the numbers of its cell"
     how = {"free": "comes or goes", "kept": "may be left out, and so may the one in its place"}.get(
-        moves, "may leave its cell, and the one in its place may enter another"
+        moves, "may be replaced by one of another cell"
     )
     why = f"a record {what}; it {how}"
     sensitivity = over_columns(Sensitivity(times * moved.total, times * moved.square, moved.total, why), likelihood.columns)

@@ -27,11 +27,11 @@ from pymc_dp.plans.pooled import may_pool, pooling_in_words
 from pymc_dp.plans.protection import Protection
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, shares
-from pymc_dp.privacy.layout import aligned, first_in_html, in_html, notes_in_html, page, sentences, wrapped
+from pymc_dp.privacy.layout import aligned, as_written, first_in_html, in_html, listed, notes_in_html, page, sentences, wrapped
 from pymc_dp.privacy.requests import SMALLEST
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """One observed variable of an ``Inspection``.
 
@@ -69,6 +69,7 @@ class Row:
     noise_aware: bool = True
     numbers: str = ""
     gaussian: float | None = None
+    __repr__ = as_written
 
 
 @dataclass(frozen=True)
@@ -196,8 +197,7 @@ class Inspection:
         if self.dropped:
             yield "dropped", "; ".join(f"{name} ({reason})" for name, reason in self.dropped.items())
         for dim, labels in self.labels.items():
-            shown = ", ".join(labels[:8]) + (f", ... ({len(labels)} labels)" if len(labels) > 8 else "")
-            yield f"published labels of {dim}", shown or "none"
+            yield f"published labels of {dim}", listed(labels, "labels") or "none"
         if self.stays:
             yield "stays in the model, published", "; ".join(self.stays)
         if self.records:
@@ -205,8 +205,8 @@ class Inspection:
             yield "a record is", f"{self.records}{only}"
         if numbers := "; ".join(row.numbers for row in self.rows if row.numbers):
             yield "released numbers", numbers
-        if widths := ", ".join(f"{row.gaussian:.2g} times for {row.variable}" for row in self.rows if row.gaussian is not None):
-            yield "gaussian noise", f"its sd, as a multiple of that of laplace noise, at epsilon 1 and delta 1e-6: {widths}"
+        if widths := ", ".join(f"{row.gaussian:.2g} for {row.variable}" for row in self.rows if row.gaussian is not None):
+            yield "gaussian noise", f"how wide it is, laplace noise being 1 wide: {widths} (at epsilon 1, delta 1e-6)"
         if any(row.structure and row.structure != "aggregate" for row in self.rows):
             private = [name for name, _, status in self.arrays if status == "private"]
             yield "missing values", in_words(self.missing, [*(row.variable for row in self.rows), *private])
@@ -243,7 +243,7 @@ def _family(cost: FamilyCost) -> tuple[str, ...]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     moved = "" if row.sensitivity is None else f"{row.sensitivity:.6g}"
-    shown = ", ".join(row.statistics[:6]) + (f", ... ({len(row.statistics)} in all)" if len(row.statistics) > 6 else "")
+    shown = listed(row.statistics, "in all", 6)
     return (row.variable, row.distribution, row.structure or "not released", shown, moved, ", ".join(row.mechanisms))
 
 

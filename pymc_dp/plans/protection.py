@@ -14,10 +14,11 @@ from pymc_dp.plans.person import EXAMPLE, Person
 from pymc_dp.privacy.accounting import ALL_ROWS, Cost, Refusal, check_neighbours, counts_rows, is_whole
 from pymc_dp.privacy.calls import explained_class
 from pymc_dp.privacy.guard import PrivateComputationError, boundary, warn_if_weak
+from pymc_dp.privacy.layout import as_written
 
 
 @explained_class
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Individual:
     """Rows that are totals over individuals: what is protected is one individual, not one row.
 
@@ -44,6 +45,7 @@ class Individual:
     events: int | None = None
     membership: str = "private"
     rows: int = 1
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         events = self.events is None or is_whole(self.events, 1)
@@ -58,7 +60,9 @@ class Individual:
     @property
     def relation(self) -> str:
         """All that decides which data sets are neighbours, for the ledger."""
-        return "individual" if self == Individual() else repr(self)
+        if self == Individual():
+            return "individual"
+        return f"Individual(events={self.events!r}, membership={self.membership!r}, rows={self.rows!r})"
 
 
 def check_unit(unit: object) -> str | Individual | Person:

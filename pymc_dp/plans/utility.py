@@ -18,10 +18,10 @@ from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.plans.walsh import bits_of
 from pymc_dp.privacy.accounting import Refusal, Weights, exact_epsilon, shares
 from pymc_dp.privacy.guard import boundary
-from pymc_dp.privacy.layout import aligned
+from pymc_dp.privacy.layout import aligned, as_written
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FamilyUtility:
     """Bounds for one family; each kind holds for all families at once, with the probability asked for.
 
@@ -41,6 +41,7 @@ class FamilyUtility:
     laplace: float
     fourier: float
     divergence: float | None
+    __repr__ = as_written
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import ALL_ROWS, Refusal
-from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences
+from pymc_dp.privacy.layout import aligned, as_written, counted, in_html, notes_in_html, page, sentences
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +27,7 @@ RESAMPLES = 400
 """So many times the simulations are drawn again, with replacement, to say how sure an epsilon is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlannedWidth:
     """One line of a plan: one variable at one epsilon, averages over simulations and entries.
 
@@ -55,6 +55,7 @@ class PlannedWidth:
     sd_without: float
     narrowest: float
     widest: float
+    __repr__ = as_written
 
     @property
     def privacy(self) -> float:
@@ -62,7 +63,7 @@ class PlannedWidth:
         return max(1 - (self.sd_without / self.sd) ** 2, 0.0) if self.sd > 0 else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Reached:
     """The epsilon at which an interval is as narrow as was asked for.
 
@@ -86,6 +87,7 @@ class Reached:
     low: float
     high: float
     reason: str = ""
+    __repr__ = as_written
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,14 +243,14 @@ class PlannedWidths:
 
     def _notes(self) -> Iterator[tuple[str, str]]:
         simulated = ", ".join(f"{count:,} records of {name}" for name, count in self.records.items())
-        yield "simulated", f"{self.without.sizes['simulation']} data sets of {simulated}; no record of yours was read"
+        yield "simulated", f"{counted(self.without.sizes['simulation'], 'data set')} of {simulated}; no record of yours was read"
         for text in self.assumptions:
             yield "assumed", text
         fails = "; with a delta, by at most delta more" if self._has_delta else ""
         yield (
             "how sure",
-            f"whoever knows all other records, and is so sure of a guess about {self.protects}, can be at most so sure after the"
-            f" release{fails}",
+            f"somebody knows all other records, and is 50% or 10% sure of a guess about {self.protects}. After the release they can be so"
+            f" sure at most{fails}",
         )
         entries = "; in parentheses: of the narrowest and the widest entry" if any(row.narrowest < row.widest for row in self.rows) else ""
         yield "± is", f"the standard error of the width over the simulations{entries}"

@@ -71,4 +71,4 @@ def name_points(ax: "Axes", points: Sequence[tuple[Any, float, str]]) -> None:
 def check_drawn(thing: object, kind: type, example: str) -> None:
     """Refuse to draw what is not of this kind."""
     if not isinstance(thing, kind):
-        raise Refusal(f"This draws what is of the kind {kind.__name__}, and not {type(thing).__name__}. Write {example}.")
+        raise Refusal(f"This draws a {kind.__name__}, not a {type(thing).__name__}. Write {example}.")

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pymc_dp.privacy.accounting import Cost
-from pymc_dp.privacy.layout import aligned, wrapped
+from pymc_dp.privacy.layout import aligned, as_written, wrapped
 from pymc_dp.privacy.requests import PosteriorRequest
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Update:
     """One line of a schedule.
 
@@ -31,6 +31,7 @@ class Update:
     range: float
     epsilon: Fraction | None = Fraction(0)
     rho: Fraction = Fraction(0)
+    __repr__ = as_written
 
 
 @dataclass(frozen=True)

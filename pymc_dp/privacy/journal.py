@@ -333,7 +333,7 @@ def _locked(path: Path, create: bool = False) -> Iterator[_Note]:
     if sys.platform not in TESTED:
         raise Refusal(f"A ledger has not been tested on {sys.platform}, so it is not offered there. Release without one, or on Linux.")
     if path.name.endswith((".lock", ".new", *BESIDE)):
-        raise Refusal(f"A ledger cannot have a name that ends in {path.name[-8:]}. Write for example survey.ledger.")
+        raise Refusal(f"{path.name} is a name for a file beside a ledger. Write for example survey.ledger.")
     if not (create or os.path.lexists(path)):
         raise Refusal(f"{path.name} does not exist. To make it, write pymc_dp.Ledger({path.name!r}, epsilon=..., create=True).")
     if _holders.get(path) == get_ident():  # it would wait for itself

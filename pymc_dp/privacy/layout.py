@@ -1,12 +1,22 @@
 """How results are shown: text of 80 columns that wraps, and HTML that reads well on light and on dark pages."""
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from fractions import Fraction
 from html import escape
+from inspect import signature
 from textwrap import fill, wrap
+from typing import Any
+
+import numpy as np
 
 WIDTH = 80
 """Columns of a terminal."""
 GAP = 2
+MOST_SHOWN = 12
+"""Lists with more entries are cut."""
+DATE = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
 NARROW = 8
 """A column is not made narrower by breaking words."""
 STYLE = (
@@ -19,6 +29,7 @@ STYLE = (
     ".pymc-dp tbody th{white-space:nowrap;font-weight:600}"
     ".pymc-dp .first{border-left:4px solid #e07b00;background:rgba(224,123,0,.14);padding:.4em .8em;margin:.4em 0}"
     ".pymc-dp p{margin:.4em 0}"
+    ".pymc-dp .date{white-space:nowrap}"
     "</style>"
 )
 """No colour of text and no opaque background, so that those of the page stay: lines and boxes are half transparent."""
@@ -27,6 +38,50 @@ STYLE = (
 def wrapped(text: str, first: str = "", rest: str = "  ") -> str:
     """Lines of at most 80 columns; a word that is longer stays whole."""
     return fill(text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False)
+
+
+def as_written(thing: Any) -> str:
+    """How a dataclass is shown: as one would write it, without what is at its default. Long lists are cut in the middle.
+
+    Examples
+    --------
+    >>> from pymc_dp.privacy.accounting import Cost
+    >>> as_written(Cost(Fraction(1, 2), rho=Fraction(1, 8)))
+    'Cost(epsilon=0.5, rho=0.125)'
+    """
+    arguments = signature(type(thing)).parameters
+    told = [(field, _value(getattr(thing, field.name))) for field in fields(thing) if field.repr and field.init]
+    needed = {name for name, argument in arguments.items() if argument.default is argument.empty}
+    parts = [f"{field.name}={value}" for field, value in told if field.name in needed or value != _value(field.default)]
+    return wrapped(f"{type(thing).__name__}({', '.join(parts)})")
+
+
+def _value(value: object) -> str:
+    """A value as one would write it."""
+    match value:
+        case np.ndarray() | np.generic():
+            return _value(value.tolist())
+        case Fraction() | float():
+            number = float(value)
+            return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
+        case list() | tuple():
+            entries = [_value(entry) for entry in value]
+            if len(entries) > MOST_SHOWN:
+                entries[MOST_SHOWN // 2 : -1] = [f"... {len(entries) - MOST_SHOWN // 2 - 1} more ..."]
+            return f"[{', '.join(entries)}]"
+        case dict():
+            return "{" + ", ".join(f"{key!r}: {_value(one)}" for key, one in value.items()) + "}"
+    return repr(value)
+
+
+def counted(many: int, what: str) -> str:
+    """A number of things: "1 part", "2,000 parts"."""
+    return f"{many:,} {what}{'' if many == 1 else 's'}"
+
+
+def listed(names: Sequence[str], what: str, most: int = 8) -> str:
+    """The first of these names, and how many there are if there are more."""
+    return ", ".join(names[:most]) + (f", ... ({len(names)} {what})" if len(names) > most else "")
 
 
 def sentences(notes: Iterable[tuple[str, str]], first: str = "", rest: str = "  ") -> list[str]:
@@ -93,8 +148,13 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 def in_html(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     """A table as HTML, for a notebook."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in body)
+    rows = "".join("<tr>" + "".join(f"<td>{_whole_dates(escape(cell))}</td>" for cell in line) + "</tr>" for line in body)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _whole_dates(html: str) -> str:
+    """Dates and times of the day, which have hyphens and blanks, stay on a line each."""
+    return DATE.sub(r"<span class='date'>\g<0></span>", html)
 
 
 def notes_in_html(notes: Iterable[tuple[str, str]]) -> str:

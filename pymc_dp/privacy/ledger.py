@@ -115,7 +115,7 @@ class Ledger:
         for name, value in wanted.items():
             if value is not None and value != stored[name]:
                 words = stored[name] if name in {"epsilon", "delta"} else repr(stored[name])
-                raise Refusal(f"{self.path.name} was opened with another {name}. Write {name}={words}, or leave {name} out.")
+                raise Refusal(f"{self.path.name} was made with {name}={words}. Write that, or leave {name} out.")
 
     # ---------- what one can ask
 
@@ -269,7 +269,7 @@ class Ledger:
         """
         where = self._part(part)
         if neighbours != self.neighbours:
-            raise Refusal(f"{self.path.name} counts {self.neighbours} neighbours. Write neighbours={self.neighbours!r}.")
+            raise Refusal(f"{self.path.name} is kept for neighbours={self.neighbours!r}. Write that.")
         if _relation(unit) != self.unit:
             raise Refusal(f"{self.path.name} was made for {_in_words(self.unit)}. Write {unit_as_written(self.unit)}.")
         worth = cost_of_draws(cost, draws)

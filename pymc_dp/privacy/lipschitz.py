@@ -29,12 +29,13 @@ from numbers import Integral, Real
 from typing import Any
 
 from pymc_dp.privacy.accounting import Cost, Refusal, bounded_range, compose, exact_delta
+from pymc_dp.privacy.layout import as_written
 
 METRICS = ("record", "variables", "families")
 """What is counted between two records of a network: 1 if they differ; the variables that do; the families that do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Lipschitz:
     """A constant, and the distance it belongs to.
 
@@ -48,6 +49,7 @@ class Lipschitz:
 
     constant: float
     metric: str
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         _number("constant", self.constant)

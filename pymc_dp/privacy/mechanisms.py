@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.privacy.accounting import Cost, Refusal, epsilon_of, exact_delta, rho_of
+from pymc_dp.privacy.layout import as_written
 from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.privacy.receipts import Draw, Receipt
 
@@ -24,7 +25,7 @@ LARGEST_SCALE = 2.0**56
 """Noise of a larger scale, in lattice units, could saturate OpenDP's integers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace:
     """Laplace noise, the default: ``mechanism="laplace"``. It needs no delta, and costs an epsilon of L1 sensitivity / scale.
 
@@ -51,6 +52,7 @@ class Laplace:
     share_counts: bool = False
     residuals: bool = False
     name = priced_as = "laplace"
+    __repr__ = as_written
 
     def total(self, epsilon: Fraction, delta: Fraction) -> Cost:
         """The cost that may be spent."""
@@ -92,7 +94,7 @@ class Laplace:
         return _drawn(exact, scale, receipt, self.priced_as)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian:
     """Gaussian noise: ``mechanism="gaussian", delta=1e-6``. It is narrower where a record moves many numbers.
 
@@ -115,6 +117,7 @@ class Gaussian:
     delta: object = None
     share_counts: bool = False
     name = priced_as = "gaussian"
+    __repr__ = as_written
 
     def total(self, epsilon: Fraction, delta: Fraction) -> Cost:
         """The cost that may be spent, in zCDP: the largest rho that implies (epsilon, delta)."""
@@ -147,7 +150,7 @@ class Gaussian:
         return _drawn(exact, scale, receipt, self.priced_as)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fourier(Laplace):
     """Laplace noise on the Fourier coefficients of a Bayesian network's families (ZRD16, Algorithm 2): it costs a pure epsilon.
 

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import ClassVar
 
 from pymc_dp.privacy.accounting import Refusal, exact_epsilon, is_whole
+from pymc_dp.privacy.layout import as_written
 
 MOST_POINTS = 2**17
 """The most points of a grid: OpenDP is handed one score for each."""
@@ -43,8 +44,7 @@ class PosteriorRequest:
         How a number of draws is asked for, as code, with {} in its place.
     scheduled : bool
         Whether a schedule shows every update that will be paid for.
-    smallest : float or None
-    points : int or None
+    smallest, points : float and int, or None
     """
 
     name: ClassVar[str]
@@ -54,6 +54,7 @@ class PosteriorRequest:
     epsilon_per_update: object = None
     smallest: float | None = None
     points: int | None = None
+    __repr__ = as_written
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]] | None:
@@ -76,7 +77,7 @@ class PosteriorRequest:
         return list(range(self.rounds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PosteriorSample(PosteriorRequest):
     """One or a few draws from the posterior itself, its likelihood flattened as epsilon needs (DNMR14; FGWC16, section 2; docs/draws.md).
 
@@ -143,7 +144,7 @@ class PosteriorSample(PosteriorRequest):
         return self.truncate if isinstance(self.truncate, Mapping) else None if self.truncate is None else {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Barker:
     """A step of ``Gibbs`` that moves some unknowns together by a few points of their grids, or leaves them, by a private choice.
 
@@ -168,6 +169,7 @@ class Barker:
 
     names: str | Sequence[str]
     width: float = 0.1
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", (self.names,) if isinstance(self.names, str) else tuple(self.names))
@@ -176,7 +178,7 @@ class Barker:
         _check_number("width", self.width, 1.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Penalty(Barker):
     """A move as of ``Barker``, accepted by the penalty algorithm: the ratio gets Gaussian noise, and the acceptance allows for it.
 
@@ -208,7 +210,7 @@ class Penalty(Barker):
             raise Refusal("noise must be at least 0.01. Write for example Penalty('a', noise=1.0).")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gibbs(PosteriorRequest):
     """Gibbs sampling whose every update is a private choice with a price of its own (FGWC16, section 4; docs/theory.md).
 
@@ -303,7 +305,7 @@ RUNG = 2**12
 """Powers of a likelihood between the prior and the posterior are multiples of 1 / RUNG."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Annealing(PosteriorRequest):
     """Annealed importance sampling that pays at every update, and for its weight (Neal 2001; FGWC16; docs/theory.md).
 

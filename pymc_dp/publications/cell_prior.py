@@ -13,13 +13,14 @@ from itertools import combinations
 import numpy as np
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.layout import as_written
 from pymc_dp.publications.table_queries import PublishedTable
 
 MOST_JOINT = 200
 """So many label combinations of dims are a term of their own by default."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CellPrior:
     """The prior of a table: means that are products over terms, and cells that differ from these by a gamma factor.
 
@@ -43,6 +44,7 @@ class CellPrior:
 
     terms: Sequence[Sequence[str]] | None = None
     level: tuple[float, float] = (0.5, 1e-4)
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         if self.terms is not None:

@@ -13,7 +13,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Exact, Noise, Step, doubles, positive, shown
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rounded(Step):
     """Rounding to the nearest multiple of a base, always the same way.
 
@@ -60,7 +60,7 @@ class Rounded(Step):
         return f"{wrong[0]:g} is no multiple of {self.base:g}" if wrong.size else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Clipped(Step):
     """Numbers outside two ends were moved to the nearer one, such as noisy counts below 0 that are published as 0.
 
@@ -99,7 +99,7 @@ class Clipped(Step):
         return f"{wrong[0]:g} lies beyond the ends" if wrong.size else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Threshold(Step):
     """Only numbers of at least ``lowest`` were published.
 

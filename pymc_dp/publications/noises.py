@@ -12,6 +12,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.layout import as_written
 
 NATS = 30.0
 """Noise is followed until it is less probable than exp(-NATS)."""
@@ -37,6 +38,8 @@ def positive(value: object, name: str, example: str) -> np.ndarray:
 
 class Step:
     """One thing that was done to a number before it was published."""
+
+    __repr__ = as_written
 
     @property
     def words(self) -> str:
@@ -66,7 +69,7 @@ class Noise(Step):
         return None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Exact(Noise):
     """Nothing was done: the number is the true one. For totals that are published as they are, beside others that are noisy.
 
@@ -86,7 +89,7 @@ class Exact(Noise):
         return np.ones(1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Scaled(Noise):
     scale: Any
     largest: float | None = None
@@ -325,7 +328,7 @@ class GaussianNoise(_GaussianScales):
         return SIGMAS * setting
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Skellam(Noise):
     """Skellam noise: the difference of two Poisson numbers of mean variance / 2 each.
 

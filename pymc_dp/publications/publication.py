@@ -13,7 +13,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.layout import wrapped
+from pymc_dp.privacy.layout import as_written, wrapped
 from pymc_dp.private_models.as_made import AsMade
 from pymc_dp.publications.noises import Step
 from pymc_dp.publications.opendp_laws import from_opendp
@@ -27,7 +27,7 @@ PROMISE = "the publisher's: pymc_dp neither made nor checked it, and claims no e
 """Of what is promised in a tree drawn from published numbers."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Codebook:
     """What a publisher says was done to a number: the steps, where it is said and when it was read.
 
@@ -51,6 +51,7 @@ class Codebook:
     steps: object
     source: str = ""
     promise: str = ""
+    __repr__ = as_written
 
     def __post_init__(self) -> None:
         steps = tuple(from_opendp(step) for step in (self.steps if isinstance(self.steps, list | tuple) else (self.steps,)))

@@ -18,7 +18,7 @@ LEAST_WEIGHT = 1e-14
 EXAMPLE = "NoisyRatio(LaplaceNoise(10), of=[120, 45])"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoisyRatio(Noise):
     """The ratio (part + noise) / (whole + noise) of two counts. The model observes the part; the whole is known.
 

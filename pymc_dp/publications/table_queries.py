@@ -239,7 +239,8 @@ def _block(table: PublishedTable, query: TableQuery) -> Rows:
     values = np.asarray(query.values, dtype=float)
     scales = np.zeros(()) if query.kind >= EQUAL else np.array(query.noise.setting, dtype=float)
     if values.shape != shape or scales.shape not in ((), shape):
-        raise Refusal(f"Values of {query.dims or 'a query'} have shape {values.shape}, and a scale {scales.shape}; both need {shape}.")
+        by = f"by {', '.join(query.dims)}" if query.dims else "in all"
+        raise Refusal(f"A query {by} has values of shape {values.shape} and scales of shape {scales.shape}. Both need {shape}.")
     known = ~np.isnan(values.ravel())
     scales = np.broadcast_to(scales, shape).ravel()[known]
     _check(query, matrix, values.ravel()[known])

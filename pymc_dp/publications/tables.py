@@ -10,7 +10,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Noise, positive, share_of, shown
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoiseTable(Noise):
     """Noise with given probabilities, the same wherever the truth lies.
 
@@ -53,7 +53,7 @@ class NoiseTable(Noise):
         return result
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RoundedToBase(Noise):
     """Random rounding to one of the two nearest multiples of a base, without bias: the nearer the more probable. Multiples stay.
 
@@ -87,7 +87,7 @@ class RoundedToBase(Noise):
         return None if not wrong.size else f"{wrong[0]:g} is no multiple of {self.base}" if wrong[0] >= 0 else f"{wrong[0]:g} is negative"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Transitions(Noise):
     """A table of the probabilities of every published value given every true one, as cell-key methods and randomised answers have it.
 
@@ -127,10 +127,10 @@ class Transitions(Noise):
         """Only columns are published."""
         many = self.table(float(np.min(np.asarray(self.setting)))).shape[1]
         wrong = published[(published < 0) | (published >= many) | (published % 1 != 0)]
-        return f"{wrong[0]:g} is none of 0, ..., {many - 1}" if wrong.size else None
+        return f"{wrong[0]:g} is none of the answers 0 to {many - 1}" if wrong.size else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomisedResponse(Transitions):
     """Every answer was told truly with a known probability, and was otherwise one of the other answers, all equally probable.
 
@@ -195,7 +195,7 @@ class RandomisedResponse(Transitions):
         return np.full((self.levels, self.levels), others) + (setting - others) * np.eye(self.levels)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class UnrelatedQuestion(Transitions):
     """Yes or no to one of two questions, chosen at random and unseen: the one of interest, or one that has nothing to do with it.
 
@@ -276,6 +276,10 @@ class ForcedResponse(UnrelatedQuestion):
             )
         asked = 1 - forced
         super().__init__(asked if np.ndim(asked) else float(asked), float(np.min(shares)))
+
+    def __repr__(self) -> str:
+        forced = 1 - np.asarray(self.asked)
+        return f"ForcedResponse(yes={shown(forced * self.yes)}, no={shown(forced * (1 - self.yes))})"
 
     @property
     def words(self) -> str:

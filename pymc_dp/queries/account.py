@@ -335,9 +335,9 @@ def check_protects(ledger: Ledger | Part | None, neighbours: str, unit: str) -> 
     """Refuse a ledger of other neighbours or another unit."""
     whole = ledger.ledger if isinstance(ledger, Part) else ledger
     if whole is not None and whole.neighbours != neighbours:
-        raise Refusal(f"{whole.path.name} has another neighbours. Write neighbours={whole.neighbours!r}.")
+        raise Refusal(f"{whole.path.name} is kept for neighbours={whole.neighbours!r}. Write that.")
     if whole is not None and whole.unit != unit:
-        raise Refusal(f"{whole.path.name} has another unit. Write {unit_as_written(whole.unit)}.")
+        raise Refusal(f"{whole.path.name} is kept for {unit_as_written(whole.unit)}. Write that.")
 
 
 def path_of(history: str | os.PathLike[str] | None) -> Path | None:

@@ -222,7 +222,7 @@ class _Reader:
             other = self.signed()
             number, term = (value, other) if isinstance(value, Fraction) else (other, value)
             if not isinstance(number, Fraction) or not isinstance(term, Combination):
-                raise Refusal(f"{_named(value)} times {_named(other)} is no question. Write for example 0.5 * count(...).")
+                raise Refusal(f"{_named(value)} times {_within(other)} is no question. Write for example 0.5 * count(...).")
             value = term * coefficient(number)
         return value
 
@@ -259,7 +259,7 @@ class _Reader:
         if name == "sum":
             argument = self.nested(self.either)
             if not isinstance(argument, Col):
-                raise Refusal(f"sum needs the name of a column, and {_named(argument)} is none. Write for example sum(age, sex == 'f').")
+                raise Refusal(f"sum needs the name of a column, and {_within(argument)} is none. Write for example sum(age, sex == 'f').")
             column = argument.name
             if not self.took(","):
                 self.expect("sign", ")")
@@ -299,7 +299,7 @@ def _compared(left: _Value, sign: str, right: _Value) -> Condition:
             return Compared(column.name, comparison, value)
     if isinstance(left, Condition | Combination) or isinstance(right, Condition | Combination):
         raise Refusal(f"Only a column and a literal can be compared, not conditions, counts and sums. {_EXAMPLE}")
-    raise Refusal(f"{_named(left)} cannot be compared with {_named(right)}. Compare a column with text, a number or a truth value.")
+    raise Refusal(f"{_named(left)} cannot be compared with {_within(right)}. Compare a column with text, a number or a truth value.")
 
 
 def _named(value: _Value) -> str:
@@ -310,6 +310,12 @@ def _named(value: _Value) -> str:
     if isinstance(value, Combination):
         return "A count or sum"
     return f"The literal {_cut(repr(value) if isinstance(value, str | bool) else str(value))}"
+
+
+def _within(value: _Value) -> str:
+    """The same within a sentence."""
+    named = _named(value)
+    return named[0].lower() + named[1:]
 
 
 def _cut(word: str) -> str:

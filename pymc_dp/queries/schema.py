@@ -19,12 +19,13 @@ import numpy as np
 from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_NAME, number_in, stays_text
 from pymc_dp.plans.bins import Bins
 from pymc_dp.privacy.accounting import Refusal, nearest_double
+from pymc_dp.privacy.layout import as_written, wrapped
 
 MOST_CELLS = 2**24
 """The most cells that a question may tell apart: its weights are an array with one entry for each."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Brackets:
     """Brackets of numbers, such as those of income: from each edge, which belongs to the bracket, to the next, which does not.
 
@@ -47,6 +48,7 @@ class Brackets:
 
     edges: Sequence[float]
     labels: Sequence[str] = ()
+    __repr__ = as_written
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ class Column:
         return f"the levels of {self.name} are {_listed(self.levels, repr)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Schema:
     """The public columns of a table, in the order in which questions name them.
 
@@ -149,6 +151,9 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
+
+    def __repr__(self) -> str:
+        return wrapped(f"Schema: {'; '.join(column.described() for column in self.columns)}")
 
     def __post_init__(self) -> None:
         if not self.columns or not all(isinstance(column, Column) for column in self.columns):

@@ -157,9 +157,8 @@ class RandomisedAnswers:
 
     def __repr__(self) -> str:
         heading = f"Answers: epsilon {float(self.cost.epsilon):g}, delta 0, protects {protected(self.unit)} (replace), randomised response"
-        return "\n".join(
-            [wrapped(heading + (", unaccounted" if self.ledger_head == UNACCOUNTED else "")), *sentences(self._notes(), "  ", "    ")]
-        )
+        heading += ", charged to no ledger" if self.ledger_head == UNACCOUNTED else ""
+        return "\n".join([wrapped(heading), *sentences(self._notes(), "  ", "    ")])
 
     def _notes(self) -> list[tuple[str, str]]:
         bins = ", ".join(f"{name} in {many} bins" for name, many in zip(self.edges, self.shape, strict=True))

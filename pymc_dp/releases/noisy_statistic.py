@@ -16,6 +16,7 @@ from pymc_dp.models.tabulated import BINNED, TABLE
 from pymc_dp.plans.bin_nodes import Within
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.entries import cost_facts, cost_in
+from pymc_dp.privacy.layout import counted, listed, wrapped
 from pymc_dp.privacy.mechanisms import resolve
 from pymc_dp.privacy.noise_law import Noise
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NoisyStatistic:
     """The noisy statistics of one observed variable.
 
@@ -126,6 +127,33 @@ class NoisyStatistic:
     def __post_init__(self) -> None:
         for array in self.arrays:
             array.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return wrapped(f"NoisyStatistic of {self.variable}: {self.contents}, epsilon {float(self.cost.epsilon):g}, noise sd {self.spread}")
+
+    @property
+    def contents(self) -> str:
+        """What there is, in words."""
+        return f"{listed(self.statistics, 'in all')} in {counted(len(self.noisy), 'cell')}"
+
+    @property
+    def spread(self) -> str:
+        """Standard deviation of the noise on what is released, in words."""
+        several = self.deviations
+        if several.min() == several.max():
+            return f"{several[0]:.4g}"
+        if self.multipliers.size or self.regression is None:
+            return f"{several.min():.4g} to {several.max():.4g}"
+        if self.residuals is not None:
+            K = len(self.regression.entries)
+            products, squares = several[K], several[-1]
+            residual_words = f", {products:.4g} of sums of residuals and {squares:.4g} of the sum of their squares"
+            several = several[:K]
+            if several.min() == several.max():
+                return f"{several[0]:.4g} of moments{residual_words}"
+        else:
+            residual_words = ""
+        return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others{residual_words}"
 
     @property
     def family(self) -> Family | None:

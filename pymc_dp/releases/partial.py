@@ -11,6 +11,7 @@ import pymc as pm
 from pymc_dp.plans.protection import in_context, protection_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.layout import counted
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.from_data import sums_of, unread_in
 from pymc_dp.releases.from_records import prepared
@@ -38,7 +39,7 @@ class SharedRelease:
     _records: int | None
 
     def __repr__(self) -> str:
-        return f"SharedRelease({', '.join(self.plan.columns)}; {self.plan.parts} parts)"
+        return f"SharedRelease({', '.join(self.plan.columns)}; {counted(self.plan.parts, 'part')})"
 
     def __reduce__(self) -> tuple:
         """The right to draw noise is there once."""

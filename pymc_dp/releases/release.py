@@ -123,11 +123,9 @@ class Release:
         apart = {name for group in self.disjoint for name in group}
         together = len(self.statistics) > 1 and not apart and all(statistic.cost == self.cost for statistic in self.statistics)
         for statistic in self.statistics:
-            cells = "1 cell" if len(statistic.noisy) == 1 else f"{len(statistic.noisy)} cells"
             share = "from coefficients that all variables share" if together else f"epsilon {float(statistic.cost.epsilon):g}"
             share += " in parallel" if statistic.variable in apart else ""
-            names = ", ".join(statistic.statistics[:8]) + (f", ... ({len(statistic.statistics)})" if len(statistic.statistics) > 8 else "")
-            yield statistic.variable, f"{names} in {cells}, {share}, noise sd {_spread(statistic)}"
+            yield statistic.variable, f"{statistic.contents}, {share}, noise sd {statistic.spread}"
         if any(statistic.structure != "aggregate" for statistic in self.statistics):
             yield "missing values", in_words(self.missing)
 
@@ -258,27 +256,6 @@ def _why_not(tree: "xr.DataTree") -> str:
     except (ValueError, LookupError, TypeError):
         pass
     return ". Write it again with Release.to_netcdf."
-
-
-def _spread(statistic: NoisyStatistic) -> str:
-    """Standard deviation of the noise on what is released, in words."""
-    several = statistic.deviations
-    if several.min() == several.max():
-        return f"{several[0]:.4g}"
-    if statistic.multipliers.size or statistic.regression is None:
-        return f"{several.min():.4g} to {several.max():.4g}"
-    if statistic.residuals is not None:
-        K = len(statistic.regression.entries)
-        products, squares = several[K], several[-1]
-        residual_words = (
-            f", {products:.4g} of sums of residuals and {squares:.4g} of that of their squares, at the coefficients that the others told"
-        )
-        several = several[:K]
-        if several.min() == several.max():
-            return f"{several[0]:.4g} of moments{residual_words}"
-    else:
-        residual_words = ""
-    return f"{several.min():.4g} of products with the response, {several.max():.4g} of all others{residual_words}"
 
 
 def _contents(release: Release) -> list[object]:

@@ -15,6 +15,7 @@ import numpy as np
 from pymc_dp.families.values import Labels
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.layout import counted
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.cells import PublicCells
 from pymc_dp.releases.source import Source
@@ -59,7 +60,7 @@ class SharedPlan:
         return cloudpickle.loads, (cloudpickle.dumps(_Fields(dict(self.__dict__))),)
 
     def __repr__(self) -> str:
-        return f"SharedPlan({', '.join(self.columns)}; {self.parts} parts)"
+        return f"SharedPlan({', '.join(self.columns)}; {counted(self.parts, 'part')})"
 
 
 class _Fields(dict):

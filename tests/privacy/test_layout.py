@@ -1,6 +1,7 @@
 """What is shown fits into 80 columns and wraps, and HTML has no colours of its own for text."""
 
 import re
+from dataclasses import is_dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -101,6 +102,45 @@ def test_the_style_has_no_opaque_background():
     assert not re.search(r"[{;]color:", STYLE)
 
 
+WRITTEN = [
+    pmdp.Laplace(), pmdp.Laplace(residuals=True), pmdp.Gaussian(delta=1e-6), pmdp.Fourier(), pmdp.PosteriorSample(), pmdp.Norm(1.5),
+    pmdp.PosteriorSample(3, method="mcmc", truncate="prior"), pmdp.Bins(0, 100, 40), pmdp.Bins(edges=[0, 0.5, 10]),
+    pmdp.Natural(17, 90), pmdp.Individual(), pmdp.Individual(events=3, rows=2), pmdp.Person("patient_id", at_most=5),
+    pmdp.Gibbs(sweeps=20, chains=2, steps=[pmdp.Barker(["a", "b"], width=0.1), pmdp.Penalty("c", noise=2)]), pmdp.Annealing(10, chains=4),
+    pmdp.Exact(), pmdp.DiscreteLaplace(10), pmdp.DiscreteGaussian(2.5), pmdp.LaplaceNoise(3), pmdp.GaussianNoise(3), pmdp.Skellam(4),
+    pmdp.Rounded(10, ties="even"), pmdp.Clipped(lower=0), pmdp.Threshold(450, absent="listed"), pmdp.RoundedToBase(3),
+    pmdp.RandomisedResponse(0.75, levels=3), pmdp.UnrelatedQuestion(asked=0.7, yes=0.25), pmdp.ForcedResponse(yes=1 / 6, no=1 / 6),
+    pmdp.Transitions([[0.9, 0.1], [0.2, 0.8]]), pmdp.NoiseTable([-1, 0, 1], [0.25, 0.5, 0.25]),
+    pmdp.Codebook([pmdp.DiscreteLaplace(10), pmdp.Clipped(lower=0)], source="a yearbook with a long name, read in 2026", promise="one row"),
+    pmdp.CellPrior(terms=[("block",), ("sex", "age")]), pmdp.queries.Brackets([0, 10_000, 50_000]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("thing", WRITTEN, ids=lambda thing: type(thing).__name__)
+def test_what_a_user_wrote_is_shown_as_one_writes_it(thing):
+    """In lines of 80 columns, without what is at its default; and it is the same again if it is written like that."""
+    text = repr(thing)
+    assert widest(text) <= WIDTH
+    assert not re.search(r"array|dtype|Fraction|np\.|=None|object at|<", text)
+    names = {name: getattr(pmdp, name) for name in pmdp.__all__}
+    assert repr(eval(" ".join(text.split()), names | {"Brackets": pmdp.queries.Brackets})) == text
+
+
+def test_no_public_class_is_shown_as_python_shows_a_dataclass(shown):
+    """Nor what is inside the results: rows of tables, statistics of a release."""
+    named = [getattr(pmdp, name) for name in pmdp.__all__] + [getattr(pmdp.queries, name) for name in pmdp.queries.__all__]
+    inside = [shown["needed"].rows[0], shown["release"]["weight"], shown["utility"].families[0], shown["release"].cost]
+    for kind in [*(thing for thing in named if isinstance(thing, type) and is_dataclass(thing)), *map(type, inside)]:
+        assert not kind.__repr__.__code__.co_filename.endswith("reprlib.py"), kind
+    for thing in inside:
+        assert widest(repr(thing)) <= WIDTH, repr(thing)
+
+
+def test_a_long_list_is_cut():
+    assert repr(pmdp.Bins(edges=range(101))) == "Bins(edges=[0, 1, 2, 3, 4, 5, ... 94 more ..., 100])"
+    assert repr(pmdp.DiscreteLaplace(np.arange(1, 101))).endswith("... 93 more ..., 100])")
+
+
 def test_what_is_refused_comes_first_and_once():
     with pm.Model() as model:
         pm.Logistic("height", pm.Normal("mean"), 1, observed=[1.0, 2.0])
@@ -150,6 +190,13 @@ def test_a_ledger_shows_what_there_is_and_no_more(shown):
     assert text.count("charge") == 2
     assert "not read" not in text
     assert "rho" in text
+
+
+def test_a_date_in_html_stays_on_a_line(shown):
+    """In a narrow page a browser breaks a line after each hyphen of a date."""
+    html = shown["ledger"]._repr_html_()
+    assert ".date{white-space:nowrap}" in html
+    assert len(re.findall(r"\d{4}-\d\d-\d\d", html)) == len(re.findall(r"<span class='date'>\d{4}-\d\d-\d\d</span>", html)) > 0
 
 
 def test_text_in_html_is_escaped():

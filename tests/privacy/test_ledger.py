@@ -196,7 +196,7 @@ def test_neighbours_and_unit_belong_to_the_data_set(tmp_path):
     reopened = pmdp.Ledger(ledger.path, epsilon=1.0, delta=0, neighbours="replace", unit="person")
     assert reopened.head == ledger.head
     for words in ({"epsilon": 2}, {"delta": 1e-6}, {"neighbours": "add_remove"}, {"unit": "row"}, {"parts": ("a",)}):
-        with pytest.raises(pmdp.Refusal, match=f"another {next(iter(words))}"):
+        with pytest.raises(pmdp.Refusal, match=f"made with {next(iter(words))}="):
             pmdp.Ledger(ledger.path, **words)
 
 
@@ -209,7 +209,7 @@ def test_what_an_individual_is_belongs_to_the_data_set(tmp_path):
     pmdp.release(totals, epsilon=0.5, unit=strict, ledger=ledger)
     with pytest.raises(pmdp.Refusal, match=r"Individual\(events=3"):
         pmdp.release(totals, epsilon=0.5, unit=loose, ledger=ledger)
-    with pytest.raises(pmdp.Refusal, match="another unit"):
+    with pytest.raises(pmdp.Refusal, match="was made with unit="):
         pmdp.Ledger(ledger.path, unit=loose)
 
 
@@ -943,7 +943,7 @@ def test_lock_files_of_others_are_left_alone(tmp_path):
     with pytest.raises(pmdp.Refusal, match="belongs to something else"):
         pmdp.Ledger(tmp_path / "uv", epsilon=1, create=True)
     assert (tmp_path / "uv.lock").read_text() == "version = 1\n"
-    with pytest.raises(pmdp.Refusal, match="ends in"):
+    with pytest.raises(pmdp.Refusal, match="beside a ledger"):
         pmdp.Ledger(tmp_path / "audit.lock", epsilon=1, create=True)
     with pytest.raises(pmdp.Refusal, match="too long"):
         pmdp.Ledger(tmp_path / ("a" * 252), epsilon=1, create=True)
@@ -958,7 +958,7 @@ def test_files_of_others_are_left_alone(tmp_path):
     (tmp_path / "vault.lock").chmod(0o600)
     (tmp_path / "survey.ledger.0123456789abcdef0123456789abcdef.new").mkdir()
     for name in ("travel", "x", "audit-journal", "audit.new"):
-        with pytest.raises(pmdp.Refusal, match=r"SQLite would take|name that ends in"):
+        with pytest.raises(pmdp.Refusal, match=r"SQLite would take|a file beside a ledger"):
             pmdp.Ledger(tmp_path / name, epsilon=1, create=True)
     refused(tmp_path / "text", "not a ledger")
     refused(tmp_path / "vault", "belongs to something else")

@@ -38,7 +38,7 @@ REFUSED = {
         "10 lies below the threshold",
     ),
     "too far below 0": (counts([3, -90]), pmdp.DiscreteGaussian(2), "holds -90, which is too far below 0"),
-    "no such answer": (counts([0, 2]), pmdp.RandomisedResponse(0.7), "2 is none of 0, ..., 1; with more answers write levels="),
+    "no such answer": (counts([0, 2]), pmdp.RandomisedResponse(0.7), "2 is none of the answers 0 to 1; with more answers write levels="),
     "missing without a reason": (counts(GAPS), pmdp.RoundedToBase(3), "or write 0 where"),
     "missing though unlisted": (counts(GAPS), [pmdp.RoundedToBase(3), pmdp.Threshold(3, absent="unlisted")], "nothing says why"),
     "scales of another shape": (counts([3, 6, 9]), pmdp.DiscreteLaplace([1.0, 2.0]), "array of shape"),

@@ -468,8 +468,8 @@ def test_what_does_not_belong_together_is_refused(tmp_path):
     session = opened(tmp_path)
     ledger = session._account.ledger
     for words, arguments in {
-        "has another neighbours": {"neighbours": "add_remove"},
-        "has another unit": {"unit": "person"},
+        "is kept for neighbours='replace'": {"neighbours": "add_remove"},
+        "is kept for unit='row'": {"unit": "person"},
         "unit must say": {"unit": pmdp.Individual(events=3)},
         "must be a pymc_dp.Ledger": {"ledger": "survey.ledger"},
         "name of a file": {"history": 7},
