@@ -950,7 +950,7 @@ MUTANTS = (
         'test_covariates_in_bins.py::test_averages_of_equal_probabilities_are_those_probabilities[1]',
     ),
     Mutant(
-        'densities of bins that rise both ways', 'private_models/within_bins.py', 'matrix[k, before] -= step', 'matrix[k, before] += step', "a covariate's density within a bin is as steep as its counts say",
+        'the slope of another parabola', 'private_models/within_bins.py', '2 * middles[k] - p - q[0]', '2 * middles[k] - p', "a covariate's density within a bin is as steep as its counts say",
         'test_covariates_in_bins.py::test_probabilities_are_integrals_over_the_bin',
     ),
     Mutant(

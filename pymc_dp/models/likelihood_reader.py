@@ -112,7 +112,7 @@ def _reduced(
     ]
     parameters = tuple(reduction.parameter(parameter, axis) for parameter, axis in zip(observed.parameters, row_axes, strict=True))
     levels = lengths[-1] if support else 0 if isinstance(family, Table) else _levels(parameters, cores)
-    _check_columns(observed, columns)
+    _check_columns(observed, parameters, columns)
     check_rows(arrays, observed, reduction.inputs)
     check_axes(arrays, reduction.inputs, axes)
     along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
@@ -309,9 +309,9 @@ def _levels(parameters: Sequence[Variable], cores: Iterable[int]) -> int:
     return 0
 
 
-def _check_columns(observed: Observed, columns: Sequence[int]) -> None:
-    """Refuse parameters with other columns than the values."""
-    for parameter, core in zip(observed.parameters, observed.cores, strict=True):
+def _check_columns(observed: Observed, reduced: Sequence[Variable], columns: Sequence[int]) -> None:
+    """Refuse parameters with other columns than the values. Lengths that the user's graph leaves open are those of placeholders."""
+    for parameter, core in zip((*observed.parameters, *reduced), observed.cores * 2, strict=True):
         lengths = parameter.type.shape[: parameter.type.ndim - core][-len(columns) :] if columns else ()
         if any(length not in {None, 1, wanted} for length, wanted in zip(lengths, columns[-len(lengths) :])):
             raise Unreduced("its values have other columns than its parameters. Give them the same shape")

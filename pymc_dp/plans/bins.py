@@ -13,8 +13,10 @@ from pymc_dp.privacy.layout import as_written
 
 FEWEST, MOST, UNKNOWN = 8, 60, 20
 """The fewest and the most bins that are chosen from the number of records, and how many there are where that is private."""
-FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE = 4, 12, 6
+FEWEST_OF_COVARIATE, UNKNOWN_OF_COVARIATE = 4, 6
 """The same of a private covariate, each of whose bins has all the counts of the outcome."""
+MOST_OF_COVARIATE, MOST_OF_SEVERAL = 24, 12
+"""The most of one covariate, and of each of several."""
 EXAMPLE = "Write for example pymc_dp.Bins(0, 100, 40), or pymc_dp.Bins(edges=[0, 10, 100])"
 
 
@@ -40,8 +42,8 @@ class Bins:
     bins : int, optional
         How many bins of equal width. If left out it is 1.5 times the cube root of the number of records, rounded, from 8 to 60, and
         20 where that number is private: about the number at which a mean and a standard deviation are estimated best at epsilon 1, where
-        ``upper - lower`` is 8 to 16 standard deviations. For a covariate it is the cube root of the number of records, for several
-        covariates the fourth root, from 4 to 12; and 6 where that number is private.
+        ``upper - lower`` is 8 to 16 standard deviations. For a covariate it is the cube root of the number of records, from 4 to 24, for
+        several covariates the fourth root, from 4 to 12; and 6 where that number is private.
     edges : sequence of float, optional
         Instead of the other arguments: the edges of all bins in increasing order, one more than there are bins.
 
@@ -114,7 +116,8 @@ def default_covariate_bins(records: int | None, covariates: int) -> int:
     """How many bins a covariate has where the user does not say it, and so many are in bins together: see ``Bins``."""
     if records is None:
         return UNKNOWN_OF_COVARIATE
-    return int(np.clip(np.rint(records ** (1 / (2 + min(covariates, 2)))), FEWEST_OF_COVARIATE, MOST_OF_COVARIATE))
+    root, most = (records ** (1 / 3), MOST_OF_COVARIATE) if covariates == 1 else (records ** (1 / 4), MOST_OF_SEVERAL)
+    return int(np.clip(np.rint(root), FEWEST_OF_COVARIATE, most))
 
 
 def binned_in(bounds: object) -> frozenset[str]:

@@ -95,14 +95,18 @@ def _slopes(noisy: NoisyStatistic, within: Within, size: Variable, middles: np.n
 
 
 def _differences(middles: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """The matrix (bins, bins) from values at middles of bins to their change over every bin: by its two neighbours, or one at an end."""
+    """The matrix (bins, bins) from values at middles of bins to their change over every bin.
+
+    That of the parabola through the values at the middles of a bin and of its two neighbours, or at an end of the two next to it.
+    """
     B = len(middles)
     matrix = np.zeros((B, B))
     for k in range(B):
-        before, after = max(k - 1, 0), min(k + 1, B - 1)
-        step = widths[k] / (middles[after] - middles[before])
-        matrix[k, after] += step
-        matrix[k, before] -= step
+        three = np.arange(3) + min(max(k - 1, 0), B - 3) if B > 2 else np.arange(B)
+        for j in three:
+            (p, *q) = middles[three[three != j]]
+            rise = 2 * middles[k] - p - q[0] if q else 1.0  # the derivative of Lagrange's polynomial that is 1 at j
+            matrix[k, j] = widths[k] * rise / np.prod(middles[j] - np.array([p, *q]))
     return matrix
 
 

@@ -12,11 +12,11 @@ from remedies import followed
 from scipy import integrate, stats
 
 import pymc_dp as pmdp
-from pymc_dp.plans.bin_nodes import integers_of, nodes_of
-from pymc_dp.plans.bins import FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, UNKNOWN_OF_COVARIATE, default_covariate_bins
+from pymc_dp.plans.bin_nodes import integers_of, middles_and_widths, nodes_of
+from pymc_dp.plans.bins import FEWEST_OF_COVARIATE, MOST_OF_COVARIATE, MOST_OF_SEVERAL, UNKNOWN_OF_COVARIATE, default_covariate_bins
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import spec_like
-from pymc_dp.private_models.within_bins import AT_LEAST, STEEPEST, averaged, nodes_in
+from pymc_dp.private_models.within_bins import AT_LEAST, STEEPEST, _differences, averaged, nodes_in
 from pymc_dp.queries.from_release import counted
 from pymc_dp.queries.schema import Schema
 from pymc_dp.releases.release import Release
@@ -114,8 +114,7 @@ def _density(x, k, counts):
     """The density of a covariate within bin k, written again from what docs/bins.md says of it; not divided by its integral."""
     widths, middles = np.diff(EDGES), (np.array(EDGES[1:]) + np.array(EDGES[:-1])) / 2
     of_bins = np.log(counts / widths + AT_LEAST / widths.mean())
-    before, after = max(k - 1, 0), min(k + 1, len(middles) - 1)
-    slope = (of_bins[after] - of_bins[before]) / (middles[after] - middles[before]) * widths[k]
+    slope = np.polyval(np.polyder(np.polyfit(middles, of_bins, 2)), middles[k]) * widths[k]  # a parabola: there are three bins
     return np.exp(STEEPEST * np.tanh(slope / STEEPEST) * (x - middles[k]) / widths[k])
 
 
@@ -173,6 +172,15 @@ def test_averages_of_equal_probabilities_are_those_probabilities(several):
     np.testing.assert_allclose(found, np.broadcast_to(p, (6, 6)), rtol=1e-12)
 
 
+@pytest.mark.parametrize("edges", [[0, 1, 2], [-2, 0, 1, 5], [0, 1, 2, 3, 4, 5], [0, 1, 3, 4, 9, 20]])
+def test_slopes_are_those_of_parabolas_through_three_bins(edges):
+    """Of unequal bins, too; of two bins those of a line."""
+    middles, widths = middles_and_widths(tuple(edges), False)
+    curve = [0.3, -0.7, 0.4] if len(middles) > 2 else [0.0, -0.7, 0.4]
+    found = _differences(middles, widths) @ np.polyval(curve, middles)
+    np.testing.assert_allclose(found, np.polyval(np.polyder(curve), middles) * widths, rtol=1e-12)
+
+
 # ---------- nodes
 
 
@@ -213,7 +221,7 @@ def test_whole_covariates_are_integrated_over_integers(exact_seam):
 @pytest.mark.slow
 def test_the_number_of_bins_follows_the_public_number_of_records():
     assert [default_covariate_bins(records, 1) for records in (10, 216, 10**6)] == [FEWEST_OF_COVARIATE, 6, MOST_OF_COVARIATE]
-    assert default_covariate_bins(10**4, 2) == 10
+    assert [default_covariate_bins(records, 2) for records in (10**4, 10**6)] == [10, MOST_OF_SEVERAL]
     assert default_covariate_bins(None, 1) == UNKNOWN_OF_COVARIATE
     x, y, _ = arrays(216)
     bounds = {"x": pmdp.Bins(-2, 2), "y": (0, MOST)}

@@ -28,6 +28,12 @@ def case(words, **arguments):
 
 
 # ---------- likelihoods without sufficient statistics
+@case("other columns than its parameters", bounds={"y": REALS, "X": (-1, 1)})
+def one_column_beside_two(r):
+    """Neither array says in the graph how many columns it has, and PyMC finds out when it evaluates the model."""
+    pm.Normal("y", pm.Normal("b") * pm.Data("X", r.X[:, :2]), 1, observed=pm.Data("outcome", r.x[:, None]))
+
+
 @case("Censored, which has no sufficient statistics", bounds={"x": REALS})
 def censored_survival(r):
     pm.Censored("x", pm.Weibull.dist(pm.HalfNormal("alpha"), pm.HalfNormal("beta")), lower=None, upper=5.0, observed=np.abs(r.x))
