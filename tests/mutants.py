@@ -92,6 +92,11 @@ MUTANTS = (
         "the law of clamped residuals", "test_residual_law.py::test_predictive_sums_are_those_of_simulated_records",
     ),
     Mutant(
+        "what is cut off moves the sum of residuals alone", "private_models/residual_loops.py", "inside * product + root * factor[a, 0] * moved",
+        "inside * product + (root * moved if a == 0 else 0.0)", "what clamping skew residuals moves is an intercept",
+        "test_residual_law.py::test_what_is_cut_off_moves_sums_of_residuals_as_an_intercept_does",
+    ),
+    Mutant(
         "moments of residuals without the coefficients", "private_models/residual_loops.py", "        t[b] = root * within[b] + n * q[b]\n",
         "        t[b] = root * within[b]\n", "both releases are readings of one truth", "test_residual_law.py::test_derivatives_are_those_of_the_density",
     ),

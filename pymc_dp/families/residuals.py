@@ -163,7 +163,8 @@ def residuals_in_words(regression: Regression) -> str:
     least = ENOUGH * sum(regression.private)
     return (
         f"; with mechanism=Laplace(residuals=True), where records times epsilon are {least:,} or more, half of epsilon pays for sums of"
-        " residuals, after which most coefficients are narrower; residuals are clamped, which moves the intercept where errors are skew"
+        " residuals, after which most coefficients are narrower; residuals are clamped, and intervals of the intercept allow for errors"
+        " that are skew"
     )
 
 
@@ -174,6 +175,15 @@ def kept(k: float) -> tuple[float, float]:
     """
     inside, density, beyond = erf(k / sqrt(2)), exp(-(k**2) / 2) / sqrt(2 * pi), erfc(k / sqrt(2)) / 2
     return inside, inside - 2 * k * density + 2 * k**2 * beyond
+
+
+def cut_off(k: float) -> float:
+    """By how many sigma clamping to [-k, k] may move the mean of residuals: the standard deviation of what a posterior allows for.
+
+    It is what the mean of exponential errors, the most skew of those that are common, is moved by: the mean of z - k beyond k, z + 1
+    being exponential. Errors that are symmetric about 0 are not moved. All sums of residuals move together, as an intercept moves them.
+    """
+    return exp(-(1 + k))
 
 
 def next_residuals(regression: Regression, moments: np.ndarray, n: int, noise: float) -> Residuals:

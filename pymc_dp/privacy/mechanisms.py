@@ -41,7 +41,8 @@ class Laplace:
         estimated with the other half. Most intervals are narrower for it, not every one in every data set (docs/theory.md). It applies to
         normal responses in the model, with all features private and a public number of records, where records times epsilon are 7,000 or
         more for each feature; elsewhere nothing changes. A release prints whether it did. Residuals are clamped at about 2.75 standard
-        deviations, so errors must be about symmetric: skew ones bias the intercept by more than its interval allows for (docs/theory.md).
+        deviations. Skew errors are cut off on one side more than on the other, which moves the intercept: its interval allows for errors
+        as skew as exponential ones, and is wider for it where there are tens of thousands of records (docs/theory.md).
 
     Examples
     --------

@@ -15,7 +15,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.families.residuals import Residuals, kept
+from pymc_dp.families.residuals import Residuals, cut_off, kept
 from pymc_dp.laws.kernel import Kernel, Tensor
 from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models.moment_law import Related, Scatter, scatter
@@ -42,11 +42,14 @@ class ResidualScatter(Scatter):
         In lattice units of residuals, as a share of ``Residuals.units``.
     square : (float, float)
         Where the sum of squared residuals is centred, and the noise on that.
+    skew : float
+        By how many sigma the mean of residuals may be off where more of them are cut off on one side: see ``cut_off``.
     """
 
     residuals: Residuals
     noise_on_residuals: Noise
     square: tuple[float, float]
+    skew: float
 
     def given(self) -> np.ndarray:
         """All that is no variable (B, W), as in ``Scatter``, with what ``residual_loops`` needs about residuals."""
@@ -56,8 +59,13 @@ class ResidualScatter(Scatter):
         off = np.zeros(F + 1)
         off[:F], off[F] = half[F] * b, 1.0
         off[0] += centre[F]
-        more = [*b, self.residuals.clamp, *self.square, products, square, *self.order, self.residuals.clamp_squares]
+        more = [*b, self.residuals.clamp, *self.square, products, square, *self.order, self.residuals.clamp_squares, self.skew]
         return np.concatenate([given[:, : -F - 2], np.tile([*off, *more], (len(given), 1))], axis=1)
+
+    @property
+    def latents(self) -> int:
+        """As many as without residuals, and one for what is cut off of residuals."""
+        return super().latents + 1
 
     @property
     def deviations_of_residuals(self) -> np.ndarray:
@@ -114,7 +122,8 @@ def residual_law(noisy: NoisyStatistic, known: np.ndarray, n: np.ndarray, relate
         law, inside=like.inside, reach=like.reach, near=near, near_squares=surely & (reach < CLOSE * centre * np.sqrt(2 / size))
     )
     parts = {field.name: getattr(centred_law, field.name) for field in fields(Scatter)}
-    return ResidualScatter(**parts, residuals=residuals, noise_on_residuals=noisy.noise_on_residuals, square=(centre, reach))
+    skew = cut_off(residuals.clamp / np.sqrt(centre / size))
+    return ResidualScatter(**parts, residuals=residuals, noise_on_residuals=noisy.noise_on_residuals, square=(centre, reach), skew=skew)
 
 
 def plain_moments(noisy: NoisyStatistic) -> np.ndarray:

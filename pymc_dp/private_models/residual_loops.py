@@ -11,6 +11,9 @@ centre, reach : where the latent of R is centred, and by what it is multiplied
 product, square : standard deviations of the noise on sums of residuals' products with a feature, and of their squares
 order (F,) : which released product is with which row of the factor
 wide : clamp of residuals in squares
+skew : by how many sigma the mean of clamped residuals may be off, beside what the normal law says: a standard deviation
+
+The last of the latents says by how much it is off.
 """
 
 from math import erf, erfc, exp, lgamma, log, pi, sqrt
@@ -37,7 +40,7 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
     """Log-density (B,) of second moments and sums of residuals (B, K + F + 1); derivatives by phi, sigma and latent."""
     value, by_sigma = np.zeros_like(n), np.zeros_like(n)
     by_phi, by_latent, by_shared = np.zeros_like(phi), np.zeros_like(latent), np.zeros_like(shared)
-    F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 1
+    F, k, last = phi.shape[1], int(given[0, 7]), latent.shape[1] - 2
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     by_factor, c, along, within, e = np.empty((F, F)), np.empty(F), np.empty(F), np.empty(F), np.zeros(F)
     by_within, by_c, q, straight = np.empty(F), np.empty(F), np.empty(F), np.empty(F)
@@ -62,7 +65,9 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
         value[i] += of_square
         _along(factor, off, F, q)
         of_first, by_R = _responses(z[i], n[i], entries, factor, within, q, R, off, F, settings, by_within, by_factor)
-        of_second, more = _residuals(z[i], n[i], len(entries), entries, factor, within, R, off, F, settings, by_within, by_factor)
+        moved = np.sqrt(n[i]) * off[3 * F + 7] * latent[i, last + 1]
+        of_second, more, by_moved = _residuals(z[i], n[i], len(entries), factor, within, s * moved, R, off, F, by_within, by_factor)
+        by_latent[i, last + 1] = by_moved * np.sqrt(n[i]) * off[3 * F + 7] * s
         value[i] += of_first + of_second
         by_R += more
         # R is explained + what is left, or a latent of its own.
@@ -74,6 +79,7 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
             by_explained = -by_left
         else:
             by_s, by_latent[i, last], by_explained = by_R * by_s, by_R * by_latent[i, last], by_R
+        by_s += by_moved * moved
         for b in range(F):
             by_within[b] += 2 * by_explained * within[b]
         _, by_s = _products_back(0.0, by_s, n[i], latent[i], k, root, s, near, reach, along, e, by_within, by_latent[i], straight)
@@ -110,7 +116,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
             R += within[b] ** 2
         R += s**2 * draws[i, len(entries) - 1]
         inside, left, _, _ = _kept(off[2 * F + 1], off[3 * F + 6], R, n[i])
-        crossed = spread = 0.0
+        moved, crossed, spread = root * off[3 * F + 7] * s * latent[i, -1], 0.0, 0.0
         for b in range(F):
             crossed += q[b] * within[b]
             spread += q[b] ** 2
@@ -125,7 +131,7 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
                     product += root * factor[a, f] * within[f]
                     moments[i, j] += n[i] * factor[a, f] * q[f]
                 moments[i, j] += product
-                moments[i, len(entries) + int(off[2 * F + 6 + a])] = inside * product
+                moments[i, len(entries) + int(off[2 * F + 6 + a])] = inside * product + root * factor[a, 0] * moved
             else:
                 moments[i, j] = R + 2 * root * crossed + n[i] * spread
         moments[i, len(entries) + F] = R * left
@@ -201,22 +207,26 @@ def _responses(z, n, entries, factor, within, q, R, off, F, settings, by_within,
     return value, by_R
 
 
-def _residuals(z, n, K, entries, factor, within, R, off, F, settings, by_within, by_factor):
-    """Log-density of released sums of residuals, and its derivative by R; adds to those by what residuals are within features and L."""
+def _residuals(z, n, K, factor, within, moved, R, off, F, by_within, by_factor):
+    """Log-density of released sums of residuals, and its derivatives by R and by ``moved``, which is added to the first of what is left
+    of residuals along features; adds to the derivatives by what residuals are within features and by L.
+    """
     inside, left, by_inside, by_left = _kept(off[2 * F + 1], off[3 * F + 6], R, n)
-    value, by_R, root = 0.0, 0.0, np.sqrt(n)
+    value, by_R, by_moved, root = 0.0, 0.0, 0.0, np.sqrt(n)
     for a in range(F):
         total = 0.0
         for b in range(a + 1):
             total += root * factor[a, b] * within[b]
-        density, slope = _off_by(z[K + int(off[2 * F + 6 + a])], inside * total, off[2 * F + 4])
+        density, slope = _off_by(z[K + int(off[2 * F + 6 + a])], inside * total + root * factor[a, 0] * moved, off[2 * F + 4])
         value += density
         by_R += slope * total * by_inside
+        by_moved += slope * root * factor[a, 0]
+        by_factor[a, 0] += slope * root * moved
         for b in range(a + 1):
             by_factor[a, b] += slope * inside * root * within[b]
             by_within[b] += slope * inside * root * factor[a, b]
     density, slope = _off_by(z[K + F], R * left, off[2 * F + 5])
-    return value + density, by_R + slope * (left + R * by_left)
+    return value + density, by_R + slope * (left + R * by_left), by_moved
 
 
 def _off_by(released, true, noise):
