@@ -365,7 +365,7 @@ class Setting:
     def title(self) -> str:
         """In words."""
         name, cells = self.family.DISTRIBUTION, f"private index of {self.levels}" if self.levels else "no private index"
-        several = "" if self.columns == 1 else f", {self.columns} columns"
+        several = "" if self.columns == 1 else f", {self.columns} columns" + (" with bounds of their own" if self.domain.columns else "")
         return f"{name}, {cells}{several}, {self.neighbours}"
 
     def plan(self, unit: object = "row") -> PlannedStatistic:
@@ -379,14 +379,15 @@ class Setting:
             columns=(self.columns,) if self.columns > 1 else (),
         )  # fmt: skip
         natural = self.family.natural(domain.levels, domain.known) is not None
-        given = Bins(edges=domain.edges) if domain.edges else (domain.lower, domain.upper)
+        given = Bins(edges=domain.edges) if domain.edges else list(domain.columns) or (domain.lower, domain.upper)
         return planned(likelihood, {} if natural else {"y": given}, self.neighbours, unit)
 
     def records(self) -> tuple[np.ndarray, np.ndarray]:
         """All records that can occur: values (M, *C, ...) and cells (M,). Fractions are rounded to these, what is beyond to the ends."""
-        one = every_record(self.family, self.domain)
-        values = np.array([one[list(place)] for place in product(range(len(one)), repeat=self.columns)])
-        values = values.reshape(len(values), *([self.columns] if self.columns > 1 else []), *one.shape[1:])
+        ends = self.domain.columns or ((self.domain.lower, self.domain.upper),) * self.columns
+        each = [every_record(self.family, replace(self.domain, lower=lower, upper=upper, columns=())) for lower, upper in ends]
+        values = np.array(list(product(*each)))
+        values = values.reshape(len(values), *([self.columns] if self.columns > 1 else []), *each[0].shape[1:])
         cells = range(max(self.levels, 1))
         return np.concatenate([values for _ in cells]), np.repeat(list(cells), len(values))
 
@@ -448,6 +449,15 @@ def settings() -> list[Setting]:
     kinds = ((0, "replace"), (3, "replace"), (0, "add_remove"), (3, "add_remove"))
     one = [Setting(family, domain, levels, how) for family, domain in discrete for levels, how in kinds]
     return one + [Setting(family, domain, levels, how, columns) for family, domain, columns in few for levels, how in kinds]
+
+
+def settings_by_column() -> list[Setting]:
+    """Counts of several columns, each with bounds of its own."""
+    three, two = ((1.0, 3.0), (4.0, 7.0), (0.0, 2.0)), ((1.0, 9.0), (2.0, 3.0))
+    return [
+        Setting(named("Poisson"), Domain(0, 7, unknown=(True,), columns=three), 0, "replace", 3),
+        Setting(named("Geometric"), Domain(1, 9, unknown=(True,), columns=two), 0, "replace", 2),
+    ]
 
 
 # ---------- totals over individuals

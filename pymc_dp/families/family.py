@@ -6,7 +6,7 @@ argument for its sensitivity. Shapes: N records, C columns, K statistics, G cell
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -42,6 +42,8 @@ class Domain:
         Whether values may lie outside the bounds; where none can, by the user's word, the law of sums is that of values as they are.
     edges : tuple of float
         Of a variable that is counted in bins, the edges of all bins: those between two bins are not the first and not the last.
+    columns : tuple of (float, float)
+        The bounds of every column, where they have bounds of their own; ``lower`` and ``upper`` are then the outermost of all.
     """
 
     lower: float = 0.0
@@ -52,6 +54,7 @@ class Domain:
     fill: float | None = None
     clamps: bool = True
     edges: tuple[float, ...] = ()
+    columns: tuple[tuple[float, float], ...] = ()
 
     @property
     def middle(self) -> float:
@@ -386,7 +389,14 @@ def named(distribution: str) -> Family:
 
 
 def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
-    """A total map into the domain: float64 of any input, missing values to the public fill, the rest clamped."""
+    """A total map into the domain: float64 of any input, missing values to the public fill, the rest clamped.
+
+    Where columns have bounds of their own, the last axes of ``values`` are those of the columns.
+    """
+    if domain.columns:
+        whole = values.reshape(-1, len(domain.columns))
+        ends = [replace(domain, lower=lower, upper=upper, columns=()) for lower, upper in domain.columns]
+        return np.stack([complete(whole[:, c], part) for c, part in enumerate(ends)], axis=1).reshape(values.shape)
     with np.errstate(all="ignore"):
         if values.dtype == object:
             flat = [double_of(value) for value in values.ravel()]

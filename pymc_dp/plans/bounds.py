@@ -20,6 +20,8 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained_class, not_numbers
 from pymc_dp.privacy.layout import as_written
 
+APART = "Write an observed variable for every column, as with observed=y[:, 0], and bounds of each"
+ONE_OR_EACH = "Write one pair for all of them, or one for each, in the order of the columns"
 LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
 """The narrowest and the widest bounds of a linear predictor behind a link."""
 
@@ -268,9 +270,11 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
             continue
         if name in by_name and by_name[name].refusal is None and by_name[name].natural is not None:
             raise Refusal(f"{name} is {by_name[name].distribution}, whose values are limited by themselves. Leave {name} out of bounds.")
-        if name in by_name and (family := by_name[name].family) is not None and np.ndim(np.asarray(bounds[name], dtype=object)) <= 1:
-            check_bounds(family, name, bounds[name])
-            if isinstance(bounds[name], Natural) and not family.UNCLAMPED and by_name[name].linear is None:
+        for pair in pairs_of(bounds[name]) or [bounds[name]]:
+            if name not in by_name or (family := by_name[name].family) is None:
+                break
+            check_bounds(family, name, pair)
+            if isinstance(pair, Natural) and not family.UNCLAMPED and by_name[name].linear is None:
                 raise Refusal(
                     f"{name} is {family.DISTRIBUTION}, whose law is known only with values moved to the bounds. Write"
                     f" bounds={{{name!r}: (lower, upper)}}, so wide that hardly any is."
@@ -305,6 +309,13 @@ def no_bins(spec: ModelSpec, name: str) -> str:
             if placeholder.name == name and placeholder.variable.type.dtype == "bool":
                 return f"{name} holds truth values, which need no bins. Leave {name} out of bounds."
     return ""
+
+
+def pairs_of(bounds: object) -> list[object]:
+    """The bounds of every column, where there is a pair for each: a list of pairs, or an array; else nothing."""
+    if not isinstance(bounds, list | tuple | np.ndarray) or not len(bounds) or not all(np.shape(pair) == (2,) for pair in bounds):
+        return []
+    return [pair if isinstance(pair, Natural) else tuple(pair) for pair in bounds]
 
 
 def binned_domain(likelihood: Likelihood, bins: object) -> Domain:
@@ -351,5 +362,8 @@ def feature_bounds(
 
 
 def as_declared(domain: Domain, bounds: object) -> Domain:
-    """Within natural bounds nothing was moved to them."""
-    return replace(domain, clamps=False) if isinstance(bounds, Natural) else domain
+    """Within natural bounds nothing was moved to them; those of columns are all natural, or none is."""
+    kinds = [isinstance(pair, Natural) for pair in pairs_of(bounds) or [bounds]]
+    if any(kinds) and not all(kinds):
+        raise Unreduced("bounds of some columns are pymc_dp.Natural and of others not. Write them for all columns, or for none")
+    return replace(domain, clamps=False) if all(kinds) else domain

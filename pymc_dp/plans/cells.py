@@ -1,11 +1,14 @@
 """Sums of a family's statistics, cell by cell: which private cells there are, and how far one record moves the sums."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
-from pymc_dp.families.family import Sensitivity
+from pymc_dp.families.by_column import ByColumn, of_record, with_columns
+from pymc_dp.families.family import Domain, Sensitivity
 from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.alternatives import AT_RANDOM
 from pymc_dp.models.intervals import interval
@@ -14,7 +17,7 @@ from pymc_dp.models.spec import MIXED, Likelihood, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.plans.bin_nodes import rows_with_nodes
-from pymc_dp.plans.bounds import Bounded, as_declared, binned_domain, predictor_name, shape_of_record
+from pymc_dp.plans.bounds import APART, ONE_OR_EACH, Bounded, as_declared, binned_domain, pairs_of, predictor_name, shape_of_record
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
 
 MOST_CELLS = 100_000
@@ -106,25 +109,46 @@ def planned_cells(
     if likelihood.between is not None:
         domain = binned_domain(likelihood, declared)
     else:
-        domain = likelihood.domain(None if declared is None else check_bounds(family, likelihood.name, declared))
-        domain = as_declared(domain, declared)
+        domain = as_declared(_domain(likelihood, declared, sizes), declared)
     if likelihood.make is not None and not domain.edges and domain.upper - domain.lower >= MOST_VALUES:
         raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
     check_tables(likelihood, grid)
     structure = structure_of(likelihood)
+    names = with_columns(family, domain).statistics(domain)
     if sizes == "public":
-        sensitivity = over_columns(family.sensitivity(domain), likelihood.columns)
-        return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, family.statistics(domain), sensitivity)
-    moved = family.cell_sensitivity(domain)
+        sensitivity = of_record(family, domain, prod(likelihood.columns))
+        return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, names, sensitivity)
+    moved = with_columns(family, domain).cell_sensitivity(domain)
     moves = "kept" if exchanged else sizes
     times = 1 if moves == "free" else 2
-    what = f"adds at most {moved.total * family.lattice(domain):.6g} to the numbers of its cell"
+    what = f"adds at most {moved.total * with_columns(family, domain).lattice(domain):.6g} to the numbers of its cell"
     how = {"free": "comes or goes", "kept": "may be left out, and so may the one in its place"}.get(
         moves, "may be replaced by one of another cell"
     )
     why = f"a record {what}; it {how}"
     sensitivity = over_columns(Sensitivity(times * moved.total, times * moved.square, moved.total, why), likelihood.columns)
     return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, moved.names, sensitivity)
+
+
+def _domain(likelihood: Likelihood, declared: object, sizes: str) -> Domain:
+    """What is known about values once bounds are checked: one pair for all columns, or one for each."""
+    family, name = likelihood.family, likelihood.name
+    assert family is not None
+    pairs = pairs_of(declared)
+    if not pairs or len(set(pairs)) == 1:
+        pair = pairs[0] if pairs else declared
+        return likelihood.domain(None if pair is None else check_bounds(family, name, pair))
+    if len(pairs) != (many := prod(likelihood.columns)):
+        raise Unreduced(f"{name} has {many} columns, and its bounds are {len(pairs)} pairs. {ONE_OR_EACH}")
+    columns = tuple(check_bounds(family, name, pair) for pair in pairs)
+    if likelihood.make is not None:
+        raise Unreduced(f"how many values lie between bounds is the same for all columns of {name}, whose values are counted. {APART}")
+    if family.FIXED:
+        raise Unreduced(f"bounds of {name} must hold all numbers of successes. Leave {name} out of bounds")
+    domain = replace(likelihood.domain((min(low for low, _ in columns), max(high for _, high in columns))), columns=columns)
+    if sizes != "public" and not ByColumn(family).shares_cells(domain):
+        raise Unreduced(f"numbers of records are private, and released with counts between the same bounds in all columns. {APART}")
+    return domain
 
 
 def _advise_draws(likelihood: Likelihood) -> str:

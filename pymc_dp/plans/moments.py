@@ -12,7 +12,17 @@ from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.basis import released_basis
-from pymc_dp.plans.bounds import LEAST_PREDICTOR, MOST_PREDICTOR, Bounded, as_declared, ends_of, feature_bounds, predictor_name
+from pymc_dp.plans.bounds import (
+    APART,
+    LEAST_PREDICTOR,
+    MOST_PREDICTOR,
+    Bounded,
+    as_declared,
+    ends_of,
+    feature_bounds,
+    pairs_of,
+    predictor_name,
+)
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
 from pymc_dp.plans.covariate_features import CovariateFeatures
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, sensitivity_of_sums
@@ -55,6 +65,8 @@ def planned_moments(
     counted = sizes != "public"
     basis, lower, upper = released_basis(likelihood, covariates, *feature_bounds(likelihood, linear, covariates))
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
+    if q == 1 and len(set(pairs_of(bounds.get(likelihood.name)))) > 1:
+        raise Unreduced(f"its second moments are released within one pair of bounds for all columns. {APART}")
     response = ends_of(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
     if likelihood.family is not None and likelihood.name in bounds:
         for ends in zip(*response, strict=True):  # however they were spelled

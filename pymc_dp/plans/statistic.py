@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from pymc_dp.families.by_column import with_columns
 from pymc_dp.families.family import Domain, Family, Sensitivity
 from pymc_dp.families.scores import Scores
 from pymc_dp.families.second_moments import Regression
@@ -122,7 +123,8 @@ class PlannedStatistic:
     @property
     def family(self) -> Family | None:
         """The family of the likelihood; None where the statistics are those of a regression."""
-        return None if self.regression is not None else self.likelihood.family
+        family = None if self.regression is not None else self.likelihood.family
+        return None if family is None else with_columns(family, self.domain)
 
     @property
     def may_move_values(self) -> bool:

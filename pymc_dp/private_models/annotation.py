@@ -148,7 +148,7 @@ def privacy_group(release: Release) -> "xr.Dataset":
         "delta": [float(release.delta) for _ in entries],
     }
     columns["parallel"] = [", ".join(next((group for group in release.disjoint if noisy.variable in group), ())) for noisy, _ in entries]
-    bounds = {noisy.variable: [noisy.domain.lower, noisy.domain.upper] for noisy in release.statistics}
+    bounds = {s.variable: s.domain.columns or (s.domain.lower, s.domain.upper) for s in release.statistics}
     shares = {noisy.variable: str(noisy.cost.epsilon) for noisy in release.statistics}
     return xr.Dataset(
         {name: (("release",), np.asarray(values)) for name, values in columns.items()},

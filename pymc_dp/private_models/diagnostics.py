@@ -108,14 +108,15 @@ def warn_if_clamped(statistics: Iterable[NoisyStatistic]) -> None:
         if share > MUCH:
             ends = np.array([noisy.domain.lower, noisy.domain.upper])
             lower, upper = np.exp(ends) if noisy.regression is not None and noisy.distribution == "LogNormal" else ends
+            pair = f"({lower:g}, {upper:g})"
+            within, natural = ("its bounds", "[pymc_dp.Natural(...), ...]") if noisy.domain.columns else (pair, f"pymc_dp.Natural{pair}")
             consequence = "values at a bound are taken for moved there"
             if noisy.regression is not None:
                 consequence = "counts as the nearer bound, which makes slopes flatter by about as much or more"
             name = noisy.variable
             warnings.warn(
-                f"If {name} is {noisy.distribution}, about {share:.0%} of it lies outside ({lower:g}, {upper:g}), and {consequence}."
-                f" If none can lie outside, write bounds={{{name!r}: pymc_dp.Natural({lower:g}, {upper:g})}}; if some do, widen the"
-                " bounds.",
+                f"If {name} is {noisy.distribution}, about {share:.0%} of it lies outside {within}, and {consequence}."
+                f" If none can lie outside, write bounds={{{name!r}: {natural}}}; if some do, widen the bounds.",
                 ClampedWarning,
                 skip_file_prefixes=(PACKAGE,),
             )

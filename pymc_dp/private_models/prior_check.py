@@ -15,7 +15,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, substitute
-from pymc_dp.plans.bounds import Bounded, covariate_bounds, ends_of, predictor_name
+from pymc_dp.plans.bounds import Bounded, covariate_bounds, ends_of, pairs_of, predictor_name
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.rewrite import without_likelihoods
 
@@ -44,7 +44,8 @@ def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str,
             continue
         try:
             name, core = (predictor_name(likelihood), 0) if linked else (likelihood.name, likelihood.levels)
-            lower, upper = ends_of(name, bounds[name], (core,) if core and likelihood.distribution == "MvNormal" else (), whole=False)
+            entries = (core,) if core and likelihood.distribution == "MvNormal" else likelihood.columns if pairs_of(bounds[name]) else ()
+            lower, upper = ends_of(name, bounds[name], entries, whole=False)
             rows = _rows(likelihood, covariate_bounds(likelihood, bounds))
         except (Refusal, Unreduced):  # the table says what is wrong with them
             continue

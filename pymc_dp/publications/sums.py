@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.plans.bins import binned_in
+from pymc_dp.plans.bounds import APART
 from pymc_dp.plans.plan import planned_release, refuse_problems
 from pymc_dp.plans.protection import protection_of
 from pymc_dp.plans.statistic import PlannedStatistic
@@ -134,6 +135,8 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     except Refusal as reason:
         more = OTHERWISE if "public=" in str(reason) else CLAMPED if "bounds=" in str(reason) else ""
         raise Refusal(f"{reason}{more}") from None
+    if apart := [planned.likelihood.name for planned in whole.statistics if planned.domain.columns]:
+        raise Refusal(f"Published sums of {apart[0]} take one pair of bounds for all its columns. {APART}.")
     by_name = {likelihood.name: likelihood for likelihood in private_spec.likelihoods}
     pairs: list[tuple[Likelihood, NoisyStatistic]] = []
     for planned in whole.statistics:

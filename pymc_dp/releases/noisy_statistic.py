@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pymc_dp.families.by_column import with_columns
 from pymc_dp.families.family import Domain, Family, named
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
@@ -162,7 +163,7 @@ class NoisyStatistic:
             return None
         if self.tabulated:
             return BINNED if self.domain.edges else PATTERNS if self.domain.levels else TABLE
-        return named(self.distribution)
+        return with_columns(named(self.distribution), self.domain)
 
     @property
     def unit(self) -> float:

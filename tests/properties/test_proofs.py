@@ -125,7 +125,7 @@ def test_cosines_are_as_exact_as_the_proof_needs():
 
 
 # ---------- whole records
-SETTINGS = proofs.settings()
+SETTINGS = proofs.settings() + proofs.settings_by_column()
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=[setting.title for setting in SETTINGS])
@@ -136,7 +136,7 @@ def test_whole_records(setting):
 @pytest.mark.parametrize("rows", [1, 3])
 def test_all_rows_of_a_person(rows):
     """Of every setting of whole records."""
-    for setting in SETTINGS:
+    for setting in proofs.settings():
         proved(proofs.of_persons(setting, rows))
 
 

@@ -1,0 +1,242 @@
+"""Columns with bounds of their own: what is counted, how far a record moves it, its law, and what is refused."""
+
+from itertools import product
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from checks import EXACT, check_finite, check_no_records, log_density, refused, spread_of_differences
+
+import pymc_dp as pmdp
+from pymc_dp.families.by_column import ByColumn
+from pymc_dp.families.family import Domain, named
+from pymc_dp.laws.law import Moments
+from pymc_dp.models.spec import Likelihood, Placeholder
+from pymc_dp.plans.plan import planned
+from pymc_dp.releases.release import Release
+from pymc_dp.releases.statistics import Cells
+from pymc_dp.releases.totals import clamped, exact_totals
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+N = 83
+WILD = [-np.inf, -1e308, -1.0, 0.0, 0.5, 1.0, 2.0, 5.0, 9.0, 20.0, 60.0, 1e308, np.inf, np.nan]
+CASES = {
+    "Normal": (((-2.0, 6.0), (20.0, 90.0)), (True, True), [[1.0, 50.0], [3.0, 80.0]], [[2.0, 9.0], [1.0, 30.0]]),
+    "LogNormal": (((0.5, 6.0), (20.0, 90.0)), (True, True), [[0.5, 4.0], [1.0, 3.5]], [[0.5, 0.4], [1.0, 0.2]]),
+    "Poisson": (((0.0, 6.0), (5.0, 40.0)), (True,), [[2.0, 20.0], [8.0, 4.0]]),
+    "Geometric": (((1.0, 4.0), (2.0, 30.0)), (True,), [[0.5, 0.1], [0.3, 0.2]]),
+    "Exponential": (((0.0, 6.0), (5.0, 40.0)), (True,), [[2.0, 0.1], [0.4, 0.05]]),
+    "Gamma": (((0.1, 6.0), (5.0, 40.0)), (True, True), [[2.0, 4.0], [1.0, 7.0]], [[1.0, 0.2], [2.0, 0.4]]),
+    "Beta": (((0.01, 0.4), (0.2, 0.9)), (True, True), [[2.0, 4.0], [1.0, 3.0]], [[9.0, 3.0], [8.0, 4.0]]),
+}
+SCALED = [name for name in CASES if name not in ("Poisson", "Geometric")]
+
+
+def domain_of(name):
+    columns, unknown, *_ = CASES[name]
+    return Domain(min(low for low, _ in columns), max(high for _, high in columns), unknown=unknown, columns=columns)
+
+
+def alone(domain, c):
+    return Domain(*domain.columns[c], unknown=domain.unknown)
+
+
+# ---------- how far a record moves the sums
+def sums_of_records(step, values, levels):
+    """Integers of every record by itself: values (M, 2), each in every private cell."""
+    values, codes = np.concatenate([values] * levels), np.repeat(range(levels), len(values))
+    M = len(values)
+    cells = Cells(np.arange(M), np.ones(M, dtype=int), ())
+    private = {"index": codes[:, None].astype(float)} if levels > 1 else {}
+    return clamped(exact_totals(values, step, cells, private, None, None, None)).reshape(M, -1)
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("levels", [1, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_no_pair_of_records_moves_the_sums_by_more_than_is_paid_for(name, levels, neighbours):
+    """All pairs of records that hold in either column the ends, what lies beyond, what is no number, and points between."""
+    family, domain = named(name), domain_of(name)
+    index = Placeholder(pt.tensor("index", dtype="int64", shape=(None,)), 0, "g", private=True, index=True, levels=levels)
+    likelihood = Likelihood("y", name, family, unknown=domain.unknown, inputs=(index,) if levels > 1 else (), columns=(2,))
+    if name not in SCALED and (levels > 1 or neighbours == "add_remove"):
+        assert "Write an observed variable for every column" in refused(planned, likelihood, {"y": list(domain.columns)}, neighbours)
+        return
+    step = planned(likelihood, {"y": list(domain.columns)}, neighbours)
+    points = [*(low + share * (high - low) for low, high in domain.columns for share in (0.25, 0.5)), *np.ravel(domain.columns), *WILD]
+    sums = sums_of_records(step, np.array(list(product(points, repeat=2))), levels)
+    if neighbours == "add_remove":
+        moved = np.abs(sums).sum(axis=1), (sums.astype(float) ** 2).sum(axis=1)
+    else:
+        sums = np.unique(sums, axis=0)
+        apart = [np.abs(sums - one) for one in sums]
+        moved = np.array([a.sum(axis=1).max() for a in apart]), np.array([(a.astype(float) ** 2).sum(axis=1).max() for a in apart])
+    assert moved[0].max() <= step.sensitivity.difference
+    assert moved[1].max() <= step.sensitivity.square
+    assert moved[0].max() >= 0.99 * step.sensitivity.difference
+    assert moved[1].max() >= 0.98 * step.sensitivity.square
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_value_is_no_further_from_another_than_in_the_widest_column(name):
+    """Sums with public weights are priced by it, and their size is bounded by it."""
+    whole = ByColumn(named(name)).sensitivity(domain_of(name))
+    each = [named(name).sensitivity(alone(domain_of(name), c)) for c in range(2)]
+    assert (whole.difference, whole.square, whole.largest) == tuple(
+        max(getattr(one, what) for one in each) for what in ("difference", "square", "largest")
+    )
+
+
+def test_every_value_is_moved_into_the_bounds_of_its_own_column(exact_seam):
+    """What is no number counts as the middle of the bounds of its column."""
+    Y = np.array([[-5.0, 0.0], [9.0, 99.0], [np.nan, np.nan], [1.0, 30.0]])
+    (noisy,) = pmdp.release(normal(Y), epsilon=EXACT, bounds={"y": [(-2, 6), (20, 90)]}).statistics
+    moved = np.array([[-2, 20], [6, 90], [2, 55], [1, 30]])
+    u = (moved - [2, 55]) / [4, 35]
+    np.testing.assert_allclose(noisy.values[0], np.stack([u.sum(axis=0), (u**2).sum(axis=0)], axis=-1), atol=1e-3)
+
+
+# ---------- the law
+@pytest.mark.parametrize("name", CASES)
+def test_the_law_is_that_of_every_column(name):
+    """As the family has it of one column: means, covariances, densities and projections."""
+    family, domain = named(name), domain_of(name)
+    given = [np.array(parameter) for parameter in CASES[name][2:]]
+    n = np.array([[30.0], [12.0]])
+    whole = ByColumn(family).law(domain, pt.constant(n), *map(pt.constant, given))
+    assert isinstance(whole, Moments)
+    K = len(whole.mean)
+    noisy = np.random.default_rng(1).normal(0, 20, (2, 2, K))
+    projected = ByColumn(family).project(noisy, n[..., None], 1.0, domain)
+    density = ByColumn(family).log_likelihood(pt.constant(projected), pt.constant(n), domain, *map(pt.constant, given)).eval()
+    assert density.shape == (2, 2)
+    for c in range(2):
+        own = [pt.constant(parameter[:, c : c + 1]) for parameter in given]
+        part = family.law(alone(domain, c), pt.constant(n), *own)
+        for k in range(K):
+            np.testing.assert_allclose(whole.mean[k].eval()[:, c], part.mean[k].eval()[:, 0], rtol=1e-12)
+            for j in range(k + 1):
+                np.testing.assert_allclose(whole.covariance[k][j].eval()[:, c], part.covariance[k][j].eval()[:, 0], rtol=1e-12)
+        np.testing.assert_array_equal(projected[:, c], family.project(noisy[:, c], n, 1.0, alone(domain, c)))
+        sums = pt.constant(projected[:, c : c + 1])
+        np.testing.assert_allclose(
+            density[:, c], family.log_likelihood(sums, pt.constant(n), alone(domain, c), *own).eval()[:, 0], rtol=1e-12
+        )
+
+
+# ---------- whole models
+def arrays(n=N, seed=2):
+    rng = np.random.default_rng(seed)
+    real = np.column_stack([1 + rng.integers(-16, 17, n) / 8, 48 + rng.integers(-16, 17, n)])
+    return real, np.column_stack([rng.integers(0, 7, n), rng.integers(5, 30, n)]), np.arange(n) % 3
+
+
+def normal(Y, g=None):
+    with pm.Model() as model:
+        mean = pm.Normal("mean", [0.0, 50.0], [5.0, 30.0], shape=(3, 2) if g is not None else 2)
+        pm.Normal("y", mean if g is None else mean[pm.Data("g", g)], pm.HalfNormal("sd", [2.0, 20.0], shape=2), observed=Y)
+    return model
+
+
+def poisson(K, g=None):
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", [2.0, 30.0], [1.0, 2.0], shape=(3, 2) if g is not None else 2)
+        pm.Poisson("y", rate if g is None else rate[pm.Data("g", g)], observed=K)
+    return model
+
+
+REALS, COUNTS = [(-2.0, 6.0), (16.0, 80.0)], np.array([[0, 6], [5, 36]])
+MODELS = {
+    "normal": (lambda real, whole, g: normal(real), REALS, {}),
+    "normal by private group": (lambda real, whole, g: normal(real, g), REALS, {}),
+    "normal by public group": (lambda real, whole, g: normal(real, g), REALS, {"public": ["g"]}),
+    "normal, none beyond": (lambda real, whole, g: normal(real), [pmdp.Natural(*ends) for ends in REALS], {}),
+    "counts": (lambda real, whole, g: poisson(whole), COUNTS, {}),
+    "counts by public group": (lambda real, whole, g: poisson(whole, g), COUNTS, {"public": ["g"]}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_rewritten_model_is_the_user_s_and_has_no_records(name, exact_seam):
+    write, bounds, more = MODELS[name]
+    model = write(*arrays())
+    released = pmdp.release(model, epsilon=EXACT, bounds={"y": bounds}, **more)
+    private = pmdp.rewrite(model, released, noise_aware=False)
+    assert spread_of_differences(log_density(model), model, private, log_density(private)) < 1e-2
+    check_no_records(model, private, N)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_noise_aware_density_is_finite_and_the_release_is_read_again(name):
+    write, bounds, more = MODELS[name]
+    model = write(*arrays())
+    released = pmdp.release(model, epsilon=1.0, bounds={"y": bounds}, **more)
+    again = Release.from_datatree(released.to_datatree())
+    assert again == released
+    assert again.statistics[0].domain.columns == tuple(tuple(map(float, pair)) for pair in bounds)
+    check_finite(pmdp.rewrite(write(*arrays(7, 9)) if not more else model, again))
+
+
+def test_equal_bounds_of_all_columns_are_one_pair():
+    model = poisson(arrays()[1])
+    each, one = (pmdp.inspect(model, bounds={"y": bounds}).rows[0] for bounds in ([(0, 30)] * 2, (0, 30)))
+    assert (each.sensitivity, each.reason) == (one.sensitivity, one.reason)
+
+
+def test_columns_of_counts_add_up_and_are_told_apart():
+    row = pmdp.inspect(poisson(arrays()[1]), bounds={"y": COUNTS}).rows[0]
+    assert row.sensitivity == 6 + 31
+    assert "column 1: a clamped count moves by at most 36 - 5" in row.reason
+
+
+def test_a_prior_that_goes_beyond_the_bounds_of_one_column_is_told():
+    told = pmdp.inspect(normal(arrays()[0]), bounds={"y": [(-90, 90), (49, 51)]})
+    assert "y" in str(told)
+    assert not any("cannot" in row.reason for row in told.rows)
+
+
+# ---------- what is refused, and what works instead
+def _regression():
+    with pm.Model() as model:
+        x = pm.Data("x", np.sin(np.arange(N)))
+        mean = pm.Normal("a", 0, 9, shape=2) + x[:, None] * pm.Normal("b", shape=2)
+        pm.Normal("y", mean, 1, observed=arrays()[0])
+    return model
+
+
+def _apart():
+    Y = arrays()[0]
+    with pm.Model() as model:
+        x, a, b = pm.Data("x", np.sin(np.arange(N))), pm.Normal("a", 0, 9, shape=2), pm.Normal("b", shape=2)
+        for c, name in enumerate(("y", "z")):
+            pm.Normal(name, a[c] + x * b[c], 1, observed=Y[:, c])
+    return model
+
+
+def _counted():
+    with pm.Model() as model:
+        pm.NegativeBinomial("y", mu=pm.Gamma("m", 2, 1, shape=2), alpha=pm.Gamma("alpha", 2, 1), observed=arrays()[1])
+    return model
+
+
+REFUSED = {
+    "as many pairs as columns": (lambda: normal(arrays()[0]), {"y": [*REALS, (0, 1)]}, "has 2 columns, and its bounds are 3 pairs"),
+    "a pair that is none": (lambda: normal(arrays()[0]), {"y": [(0, 1), (3, 2)]}, "the lower one first"),
+    "some natural": (lambda: normal(arrays()[0]), {"y": [(0, 1), pmdp.Natural(0, 3)]}, "for all columns, or for none"),
+    "natural counts": (lambda: poisson(arrays()[1]), {"y": [pmdp.Natural(0, 9), pmdp.Natural(0, 40)]}, "known only with values moved"),
+    "counts in private groups": (lambda: poisson(*arrays()[1:]), {"y": COUNTS}, "an observed variable for every column"),
+    "a regression": (_regression, {"y": REALS, "x": (-1, 1)}, "an observed variable for every column"),
+    "values that are counted": (_counted, {"y": COUNTS}, "an observed variable for every column"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_columns_cannot_have_is_refused(name):
+    make, bounds, words = REFUSED[name]
+    assert words in (refused(pmdp.release, make(), epsilon=1.0, bounds=bounds) or "")
+
+
+def test_an_observed_variable_for_every_column_has_bounds_of_its_own():
+    released = pmdp.release(_apart(), epsilon=1.0, bounds={"y": REALS[0], "z": REALS[1], "x": (-1, 1)})
+    assert [statistic.variable for statistic in released.statistics] == ["y", "z"]
