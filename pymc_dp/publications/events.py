@@ -12,6 +12,29 @@ import numpy as np
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Exact, Noise, Step, doubles, positive, shown
 
+WHOLE = 1e-9
+"""So near to a whole number a multiple is taken for one: what divides it has a rounding error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """Intervals, one for every row: where they begin and end, and whether these ends are left out."""
+
+    low: np.ndarray
+    high: np.ndarray
+    low_open: np.ndarray
+    high_open: np.ndarray
+
+    @classmethod
+    def closed(cls, low: np.ndarray, high: np.ndarray) -> "Ends":
+        """Intervals with their ends."""
+        return cls(low, high, np.zeros(low.shape, dtype=bool), np.zeros(low.shape, dtype=bool))
+
+    def inside(self) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the last number of every interval."""
+        low, high = np.nextafter(self.low, np.inf), np.nextafter(self.high, -np.inf)
+        return np.where(self.low_open, low, self.low), np.where(self.high_open & np.isfinite(self.high), high, self.high)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rounded(Step):
@@ -44,15 +67,14 @@ class Rounded(Step):
         """What was done, in words."""
         return f"rounded to a multiple of {self.base:g}"
 
-    def before(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Between which numbers lies what is rounded into [low, high]."""
+    def before(self, ends: "Ends") -> "Ends":
+        """Between which numbers lies what is rounded into an interval."""
         with np.errstate(invalid="ignore"):
-            first, last = np.ceil(low / self.base - 1e-9), np.floor(high / self.base + 1e-9)
-            lower, upper = (first - 0.5) * self.base, (last + 0.5) * self.base
-            if self.ties == "up":
-                return lower, np.nextafter(upper, -np.inf)
-            odd_first, odd_last = first % 2 == 1, last % 2 == 1
-            return np.where(odd_first, np.nextafter(lower, np.inf), lower), np.where(odd_last, np.nextafter(upper, -np.inf), upper)
+            low, high = ends.low / self.base, ends.high / self.base
+            first = np.where(np.abs(low - np.rint(low)) < WHOLE, np.rint(low) + ends.low_open, np.ceil(low))
+            last = np.where(np.abs(high - np.rint(high)) < WHOLE, np.rint(high) - ends.high_open, np.floor(high))
+            even = self.ties == "even"
+            return Ends((first - 0.5) * self.base, (last + 0.5) * self.base, even & (first % 2 == 1), (last % 2 == 1) | (not even))
 
     def check(self, published: np.ndarray) -> str | None:
         """Only multiples are published."""
@@ -89,9 +111,14 @@ class Clipped(Step):
         ends = {"at least": self.lower, "at most": self.upper}
         return "clipped to " + " and ".join(f"{word} {shown(end)}" for word, end in ends.items() if np.isfinite(np.asarray(end)).any())
 
-    def before(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Between which numbers lies what is clipped into [low, high]."""
-        return np.where(low <= self.lower, -np.inf, low), np.where(high >= self.upper, np.inf, high)
+    def before(self, ends: "Ends") -> "Ends":
+        """Between which numbers lies what is clipped into an interval, which is empty where nothing does."""
+        below = (ends.low < self.lower) | ((ends.low == self.lower) & ~ends.low_open)
+        above = (ends.high > self.upper) | ((ends.high == self.upper) & ~ends.high_open)
+        low, high = np.where(below, -np.inf, ends.low), np.where(above, np.inf, ends.high)
+        beyond = (ends.high < self.lower) | (ends.low > self.upper)
+        beyond |= ((ends.high == self.lower) & ends.high_open) | ((ends.low == self.upper) & ends.low_open)
+        return Ends(np.where(beyond, np.inf, low), np.where(beyond, -np.inf, high), ends.low_open & ~below, ends.high_open & ~above)
 
     def check(self, published: np.ndarray) -> str | None:
         """Nothing is published beyond the ends."""
@@ -203,30 +230,28 @@ def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.
     if published.size == 0:
         raise Refusal(f"{name} has no rows. Give it the published numbers as observed=.")
     _check(name, published, absent, noise, later)
-    low, high = (published.astype(float).copy() for _ in range(2))
-    least = None
+    ends, least = Ends.closed(published.astype(float), published.astype(float)), None
     for step in reversed(later):
         if isinstance(step, Threshold):
-            below = np.broadcast_to(np.nextafter(np.asarray(step.lowest, dtype=float), -np.inf), shape)
-            low, high = np.where(absent, -np.inf, low), np.where(absent, below, high)
-            least = np.broadcast_to(np.asarray(step.lowest, dtype=float), shape) if step.absent == "unlisted" else None
+            ends = Ends(np.where(absent, -np.inf, ends.low), np.where(absent, step.lowest, ends.high), ends.low_open, absent)
+            least = Ends.closed(step.lowest, np.full(shape, np.inf)) if step.absent == "unlisted" else None
         else:
-            low, high = step.before(low, high)
-            least = least if least is None else step.before(least, np.full(shape, np.inf))[0]
+            ends, least = step.before(ends), least if least is None else step.before(least)
+    (low, high), lowest = ends.inside(), None if least is None else least.inside()[0]
     if whole and noise.whole:
         with np.errstate(invalid="ignore"):
-            low, high, least = np.ceil(low), np.floor(high), least if least is None else np.ceil(least)
+            low, high, lowest = np.ceil(low), np.floor(high), lowest if lowest is None else np.ceil(lowest)
     if (low > high).any():
         raise Refusal(f"{name} holds {published[low > high][0]:g}, which cannot be published after {_steps(steps)}. Look at what was done.")
-    if least is not None and not np.isfinite(least).all():
+    if lowest is not None and not np.isfinite(lowest).all():
         raise Refusal(f"Of {name} every number is published after {_steps(steps)}. Leave Threshold out.")
     if ((low == -np.inf) & (high == np.inf)).any():
         raise Refusal(f"{name} has rows of which nothing is known after {_steps(steps)}. Take them out of the model.")
     chosen = np.ones(shape, dtype=bool) if rows is None else rows
     if rows is not None:
         setting = setting if _is_unknown(noise) else setting[chosen]
-        low, high, least = low[chosen], high[chosen], least if least is None else least[chosen]
-    return Events(noise, setting, low, high, least)
+        low, high, least = low[chosen], high[chosen], lowest if lowest is None else lowest[chosen]
+    return Events(noise, setting, low, high, lowest)
 
 
 def noise_and_rest(name: str, steps: Sequence[Step]) -> tuple[Noise, list[Any]]:
@@ -277,12 +302,12 @@ def _check(name: str, published: np.ndarray, absent: np.ndarray, noise: Noise, l
     there = published[~absent]
     if not np.isfinite(there).all():
         raise Refusal(f"{name} holds numbers that are not finite. Write NaN for rows that were not published, and only there.")
-    words = None
-    for step in later:
+    words, last = None, [step for step in later if not isinstance(step, Threshold)][-1:]  # what was done before it shows no more
+    for step in [*last, *(step for step in later if isinstance(step, Threshold))] if there.size else []:
         if isinstance(step, Clipped):
-            words = words or Clipped(step.lower[~absent], step.upper[~absent]).check(there) if there.size else words
+            words = words or Clipped(step.lower[~absent], step.upper[~absent]).check(there)
         elif isinstance(step, Threshold):
-            words = words or (Threshold(step.lowest[~absent], step.absent).check(there) if there.size else None)
+            words = words or Threshold(step.lowest[~absent], step.absent).check(there)
         else:
             words = words or step.check(there)
     if all(isinstance(step, Threshold) for step in later):
