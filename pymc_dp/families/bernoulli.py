@@ -75,9 +75,7 @@ class Binomial(Bernoulli):
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value lies in [0, trials], so two values differ by at most the number of trials."""
         trials = int(domain.upper)
-        return Sensitivity(
-            trials, trials**2, trials, f"one record has {trials} trials, so it moves the number of successes by at most {trials}"
-        )
+        return Sensitivity(trials, trials**2, trials, f"a record has {trials} trials, so it moves the successes by at most {trials}")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """Failures and successes, which add up to the trials."""
