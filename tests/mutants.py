@@ -770,7 +770,7 @@ MUTANTS = (
         "costs that are added up protect the same", "test_ledger.py::test_neighbours_and_unit_belong_to_the_data_set",
     ),
     Mutant(
-        "all individuals are alike", "plans/protection.py", 'return "individual" if self == Individual() else repr(self)', 'return "individual"',
+        "all individuals are alike", "plans/protection.py", 'return "individual" if self == Individual() else written', 'return "individual"',
         "costs that are added up protect the same", "test_ledger.py::test_what_an_individual_is_belongs_to_the_data_set",
     ),
     Mutant(

@@ -31,7 +31,7 @@ class Bernoulli(Family):
 
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value is 0 or 1, so two values differ by at most 1, and one has norm at most 1 (docs/theory.md, ZRD16 Lemma 1)."""
-        return Sensitivity(1, 1, 1, "the number of ones says all, since n is public; one record moves it by at most 1")
+        return Sensitivity(1, 1, 1, "one record moves the number of ones by at most 1; the zeros are the rest of the records")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """Zeros and ones: one of the two is 1."""
@@ -75,9 +75,7 @@ class Binomial(Bernoulli):
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A value lies in [0, trials], so two values differ by at most the number of trials."""
         trials = int(domain.upper)
-        return Sensitivity(
-            trials, trials**2, trials, f"one record has {trials} trials, so it moves the number of successes by at most {trials}"
-        )
+        return Sensitivity(trials, trials**2, trials, f"a record has {trials} trials, so it moves the successes by at most {trials}")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """Failures and successes, which add up to the trials."""

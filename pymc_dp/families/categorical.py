@@ -47,9 +47,7 @@ class Categorical(Family):
         """
         m = self.trials(domain)
         if domain.levels == 2:
-            return Sensitivity(
-                m, m**2, m, f"of two levels the count of one says all, since n is public; one record moves it by at most {m}"
-            )
+            return Sensitivity(m, m**2, m, f"one record moves the count of one level by at most {m}; the other level has the rest")
         return Sensitivity(2 * m, 2 * m**2, m, f"one count goes down by at most {m} and others up by as much")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:

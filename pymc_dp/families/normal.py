@@ -81,9 +81,7 @@ class Normal(Family):
         """
         if _sigma_known(domain):
             return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, "u, a value scaled to [-1, 1], moves by at most 2")
-        return Sensitivity(
-            9 * POINTS**2 // 4, 4 * POINTS**4, POINTS**2, "(u, u²) moves by at most 9/4 together, u being a value scaled to [-1, 1]"
-        )
+        return Sensitivity(9 * POINTS**2 // 4, 4 * POINTS**4, POINTS**2, "(u, u²), u being a value scaled to [-1, 1], moves by at most 9/4")
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """(1 - u, 1 + u) where sigma is known; else the quadratic Bernstein basis (1 - u)², 2 (1 - u)(1 + u), (1 + u)².

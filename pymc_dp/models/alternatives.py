@@ -29,8 +29,11 @@ SUMMED_OUT = {
 }
 """Distributions of which a parameter by record can be summed out, and how."""
 TOGETHER = "pm.MvNormal of a normal mean that the columns share has a covariance"
-AT_RANDOM = "randomise every record: pymc_dp.randomise, which is for an epsilon of 4 or more (docs/any_likelihood.md)"
-"""How to use a likelihood that has nothing to add up; its price, as measured there, is wide intervals at smaller ones."""
+AT_RANDOM = (
+    "randomise every record: pymc_dp.randomise (docs/any_likelihood.md), whose intervals are 1.3 to 2.3 times as wide as without privacy"
+    " at epsilon 4, and 4.9 to 18 times at 1"
+)
+"""How to use a likelihood that has nothing to add up, and its price as measured there."""
 
 
 def instead_of(

@@ -60,9 +60,8 @@ class Individual:
     @property
     def relation(self) -> str:
         """All that decides which data sets are neighbours, for the ledger."""
-        if self == Individual():
-            return "individual"
-        return f"Individual(events={self.events!r}, membership={self.membership!r}, rows={self.rows!r})"
+        written = f"Individual(events={self.events!r}, membership={self.membership!r}, rows={self.rows!r})"  # as ledgers hold it
+        return "individual" if self == Individual() else written
 
 
 def check_unit(unit: object) -> str | Individual | Person:

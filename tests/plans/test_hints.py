@@ -51,7 +51,7 @@ def test_inspect_says_how_wide_gaussian_noise_will_be(case):
     assert row.gaussian == pytest.approx(widths[0] / widths[1], rel=0.05), (
         "Laplace noise on whole numbers is a little less than sqrt(2) scale"
     )
-    assert f"{row.gaussian:.2g} times for {row.variable}" in flat(pmdp.inspect(model, **arguments))
+    assert f"{row.gaussian:.2g} for {row.variable}" in flat(pmdp.inspect(model, **arguments))
 
 
 def test_gaussian_noise_is_even_at_about_ten_numbers():
