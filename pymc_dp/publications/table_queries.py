@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, Exact, GaussianNoise, LaplaceNoise, Noise
@@ -62,6 +63,8 @@ class TableQuery:
             )
         if self.sign not in SIGNS or (self.sign != "=" and not isinstance(steps[0], Exact)):
             raise Refusal('A bound is an exact one. Write TableQuery(values, Exact(), sign=">="), or "<=" or "=".')
+        if isinstance(steps[0].setting, Variable):
+            raise Refusal("A sum over one table needs a scale that is a number. Write TableQuery(values, DiscreteGaussian(2.0)).")
         if isinstance(self.dims, str):
             raise Refusal(f"dims are a tuple of names. Write dims=({self.dims!r},).")
         object.__setattr__(self, "dims", tuple(self.dims))
