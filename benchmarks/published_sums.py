@@ -6,8 +6,8 @@
 Where each truth lies in its posterior goes to benchmarks/results/published_sums.csv, and coverage as a table to
 docs/noisy_numbers_measured.md, between its two marks. Data sets are drawn with parameters from the prior, clamped and summed; the noise
 has another scale on each sum. Posteriors of one or two parameters are summed up on a grid that is narrowed five times; of regressions,
-which have latent moments, of gamma models, whose posteriors are ridges that a grid misses, and where the number of records is unknown,
-two chains are drawn by ``pymc_dp.sample``.
+which have latent moments, of gamma models, whose posteriors are ridges that a grid misses, beside a table, and where the number of records
+is unknown, two chains are drawn by ``pymc_dp.sample``.
 """
 
 import csv
@@ -119,6 +119,39 @@ def waits():
     return model, truth, sums, lambda n: {"bounds": {"y": (0, 10)}, "n": split(n), "cells": {"dose": dose}}
 
 
+def people(rng, theta):
+    """A table of people by area and sex behind cells, areas and an exact total, of which the first two are published with noise."""
+    truth = rng.poisson(theta["size"] * np.array([theta["share"], 1 - theta["share"]]), (2, 2))
+    wide, law = np.arange(-30, 31), pmdp.DiscreteGaussian(3.0)
+    chances = np.exp(-0.5 * (wide / 3.0) ** 2)
+    queries = [
+        pmdp.TableQuery(truth + rng.choice(wide, (2, 2), p=chances / chances.sum()), law, dims=("area", "sex")),
+        pmdp.TableQuery(truth.sum(axis=1) + rng.laplace(0, 2.0, 2), pmdp.LaplaceNoise(2.0), dims=("area",)),
+        pmdp.TableQuery(truth.sum(), pmdp.Exact()),
+    ]
+    return {"people": pmdp.PublishedTable({"area": ["a", "b"], "sex": ["f", "m"]}, queries)}
+
+
+def survey():
+    """How many of n records are women, beside a table of people: both say something of the share of women."""
+
+    def model():
+        with pm.Model(coords={"area": ["a", "b"], "sex": ["f", "m"]}) as result:
+            size, share = pm.Gamma("size", 4, 0.2), pm.Beta("share", 2, 2)
+            by_sex = size * pm.math.stack([share, 1 - share])
+            pm.Poisson("people", by_sex + np.zeros((2, 1)), observed=np.zeros((2, 2), dtype=int), dims=("area", "sex"))
+            pm.Bernoulli("y", share, observed=[0])
+        return result
+
+    def truth(rng):
+        return {"size": rng.gamma(4, 5), "share": rng.beta(2, 2)}
+
+    def sums(rng, theta, n):
+        return {"ones": (rng.binomial(n, theta["share"]), pmdp.DiscreteLaplace(4.0))}
+
+    return model, truth, sums, lambda n: {"n": n, "laws": people}
+
+
 def split(n):
     return [n // 5, n // 5, n - 2 * (n // 5)]
 
@@ -187,6 +220,7 @@ CHAINS = {
     "Poisson, discrete Laplace 30, number Laplace 5": lambda: with_noisy_number(poisson(), 5.0),
     "Normal, 3 cells, sums and sums of squares, numbers Laplace 5": lambda: with_noisy_number(waits(), 5.0),
     "Regression, 5 sums, number Laplace 5": lambda: with_noisy_number(regression(), 5.0),
+    "Bernoulli, discrete Laplace 4, beside a table of 4 cells": survey,
 }
 
 
@@ -253,6 +287,8 @@ def drawn(name, n, k, case):
     if isinstance(said["n"], tuple):
         number, law = said["n"]
         said["n"] = number + LAWS[type(law)](rng, law.scale, np.shape(number) or None), law
+    if "laws" in said:
+        said["laws"] = said["laws"](rng, theta)
     return theta, noised(rng, sums(rng, theta, n)), said
 
 

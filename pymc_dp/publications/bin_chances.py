@@ -25,11 +25,11 @@ from pymc_dp.models.binned import nodes_between, numeric, support_of
 from pymc_dp.models.structure import constant_value
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.candidates import largest_of
 from pymc_dp.publications.counts import MOST_TERMS
 from pymc_dp.publications.covariates import log_probability
 from pymc_dp.publications.patterns import Mixed, Patterns, is_alike
 from pymc_dp.publications.rows import is_whole
+from pymc_dp.publications.truths import largest_of
 from pymc_dp.releases.answers import RandomisedAnswers
 
 COVARIATES = tuple(

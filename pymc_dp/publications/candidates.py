@@ -6,16 +6,13 @@ Shapes: N records, L values.
 from dataclasses import dataclass
 
 import numpy as np
-from pymc.distributions.discrete import DiscreteUniformRV
 from pytensor.graph.basic import Variable
-from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV
 
 from pymc_dp.laws.kernel import NEGLIGIBLE
-from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.publications.counts import levels_of
 from pymc_dp.publications.rows import Read
 from pymc_dp.publications.tables import Transitions
+from pymc_dp.publications.truths import largest_of
 from pymc_dp.publications.windows import windows_of
 
 FEW = 4
@@ -70,17 +67,3 @@ def _largest(covariate: Read) -> int | None:
         assert isinstance(covariate.events.noise, Transitions)
         return covariate.events.noise.table(float(np.min(np.asarray(covariate.events.setting)))).shape[0] - 1
     return largest_of(covariate.random)
-
-
-def largest_of(random: Variable) -> int | None:
-    """The largest whole number that a distribution can give, where it says one."""
-    operation = random.owner.op
-    if isinstance(operation, BernoulliRV):
-        return 1
-    if isinstance(operation, CategoricalRV):
-        return levels_of(random) - 1
-    if isinstance(operation, BinomialRV | DiscreteUniformRV):
-        first, second = operation.dist_params(random.owner)
-        most = constant_value(first if isinstance(operation, BinomialRV) else second)
-        return None if most is None else int(np.max(most))
-    return None

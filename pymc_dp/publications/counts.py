@@ -13,10 +13,10 @@ from pytensor.tensor.random.basic import BinomialRV, CategoricalRV, NegBinomialR
 
 from pymc_dp.laws.kernel import LEAST, NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.laws.recursions import CLOSED, CONTRARY, OPEN, window_sum
-from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.events import Events
 from pymc_dp.publications.noises import NATS, SIGMAS, DiscreteGaussian, DiscreteLaplace
+from pymc_dp.publications.truths import levels_of
 from pymc_dp.publications.windows import Windows, windows_above, windows_of
 
 MOST_TERMS = 5_000_000
@@ -72,15 +72,6 @@ def _log_told(random: Variable, windows: Windows) -> Tensor:
     levels = np.arange(levels_of(random)).reshape(-1, *[1] * windows.start.ndim)
     weights = np.moveaxis(windows.weights(levels), 0, -1)
     return windows.top + pt.log(pt.maximum((p * weights).sum(axis=-1), LEAST))
-
-
-def levels_of(random: Variable) -> int:
-    """How many levels a categorical variable has."""
-    [p] = random.owner.op.dist_params(random.owner)
-    levels = p.type.shape[-1] if p.type.shape[-1] is not None else constant_value(p.shape[-1])
-    if levels is None:
-        raise Refusal(f"How many levels {random.name} has is not known. Write p with a shape, as in pm.Dirichlet('p', np.ones(3)).")
-    return int(levels)
 
 
 def _ratios(random: Variable) -> tuple[Tensor, Tensor, Tensor] | None:

@@ -19,7 +19,7 @@ from pymc_dp.laws.kernel import NEGLIGIBLE
 from pymc_dp.models.structure import is_array
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.candidates import Candidates, candidates_of
-from pymc_dp.publications.counts import MOST_TERMS, levels_of
+from pymc_dp.publications.counts import MOST_TERMS
 from pymc_dp.publications.events import events_of
 from pymc_dp.publications.measured import observe_measured
 from pymc_dp.publications.noises import Exact
@@ -28,6 +28,7 @@ from pymc_dp.publications.publication import Codebook, steps_of
 from pymc_dp.publications.reals import needs_latent
 from pymc_dp.publications.rows import Read, Rows, log_rows, observe, read, truth_of
 from pymc_dp.publications.tables import Transitions
+from pymc_dp.publications.truths import levels_of
 from pymc_dp.publications.windows import windows_of
 
 FEW = 4

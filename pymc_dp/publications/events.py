@@ -280,6 +280,11 @@ def _steps(steps: Sequence[Step]) -> str:
 def _spread(name: str, value: object, shape: tuple[int, ...]) -> np.ndarray:
     """A number of every row, from one or from an array."""
     array = np.asarray(value, dtype=float)
+    if array.ndim == 1 and array.size > 1 and shape.count(array.size) > 1:
+        raise Refusal(
+            f"{name} has rows of shape {shape}, and an array of {array.size} numbers beside them could be of either axis. Give a number for"
+            " every row, or the array with an axis of length 1, such as scale[:, None]."
+        )
     try:
         return np.array(np.broadcast_to(array, shape))
     except ValueError:

@@ -17,6 +17,7 @@ from pymc_dp.publications.predicted import drawn_given, publisher
 from pymc_dp.publications.publication import Codebook, steps_of
 from pymc_dp.publications.reals import check_real, log_given_latent
 from pymc_dp.publications.rows import Read, Rows, check_whole, is_whole, observe, observe_alone
+from pymc_dp.publications.truths import check_truth
 from pymc_dp.publications.windows import Windows, windows_above, windows_of
 
 
@@ -69,6 +70,8 @@ class Noisy:
         read = Read(rows, truth, events_of(name, rows.published, steps, whole=whole), whole, steps)
         if drawn:
             check_whole(name, read.events, whole, {name: rows.published})
+            if whole:
+                check_truth(name, truth, read.events)
             return observe_alone(read)
         return observe(read, _given(read), drawn_given(truth, publisher(steps, read.events.setting)))
 

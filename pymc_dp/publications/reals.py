@@ -62,13 +62,13 @@ def normal_with_noise(mean: Tensor, variance: Tensor, events: Events) -> Tensor:
         return pm.logp(pm.Normal.dist(mean, pt.sqrt(variance + events.setting**2)), events.low)
     scale = float(np.unique(events.setting)[0])
     # The law of the continuous Laplace noise of this scale: on a lattice so fine that it is the same.
-    modelled = Modelled(scale=scale * FINE, step=1 / FINE)
+    modelled = Modelled(scale=FINE, step=scale / FINE)
     full = np.zeros(events.low.shape)
     return normal_plus_noise(pt.as_tensor(events.low), mean + full, variance + full, modelled)
 
 
 FINE = 1e6
-"""Lattice units in which the closed form takes Laplace noise: their size is squared, so that a trillionth of a variance is left out."""
+"""So many lattice units is the scale of Laplace noise in the closed form: their size is squared, so that a trillionth is left out."""
 
 
 def log_given_latent(name: str, truth: Variable, events: Events) -> Tensor:

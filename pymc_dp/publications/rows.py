@@ -17,6 +17,7 @@ from pymc_dp.publications.noises import Step
 from pymc_dp.publications.predicted import Draws, drawn_anew, drawn_given, publisher
 from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
+from pymc_dp.publications.truths import check_truth
 
 ABSENT = "_absent"
 """Ends the name of the rows of a variable that were not published."""
@@ -130,6 +131,8 @@ def read(model: pm.Model, clone: pm.Model, name: str, steps: Sequence[Step], val
         cloned_steps = tuple(in_clone(step, model, clone) for step in steps)
         events = events_of(name, rows.published, cloned_steps, rows.chosen, whole)
         check_whole(name, events, whole, values_by_name)
+        if whole:
+            check_truth(name, random, events)
         result.append(Read(rows, random, events, whole, cloned_steps))
     return result
 

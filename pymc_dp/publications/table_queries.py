@@ -5,11 +5,14 @@ Shapes: n possible cells, m published rows.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences, wrapped
 from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, Exact, GaussianNoise, LaplaceNoise, Noise
 from pymc_dp.publications.publication import Codebook
 
@@ -62,16 +65,26 @@ class TableQuery:
             )
         if self.sign not in SIGNS or (self.sign != "=" and not isinstance(steps[0], Exact)):
             raise Refusal('A bound is an exact one. Write TableQuery(values, Exact(), sign=">="), or "<=" or "=".')
+        if isinstance(steps[0].setting, Variable):
+            raise Refusal("A sum over one table needs a scale that is a number. Write TableQuery(values, DiscreteGaussian(2.0)).")
         if isinstance(self.dims, str):
             raise Refusal(f"dims are a tuple of names. Write dims=({self.dims!r},).")
         object.__setattr__(self, "dims", tuple(self.dims))
 
     def __repr__(self) -> str:
         """How many sums, of what, and what was done to them."""
-        many = int(np.isfinite(np.asarray(self.values, dtype=float)).sum())
-        by = "with weights" if self.matrix is not None else f"by {', '.join(self.dims)}" if self.dims else "in all"
-        kinds = {"=": "exact", ">=": "lower bounds", "<=": "upper bounds"}[self.sign]
-        return f"TableQuery: {many:,} {by}: {kinds if self.book.words == Codebook(Exact()).words else self.book.words}"
+        many, by, law, source = self.shown()
+        return wrapped(f"TableQuery: {many} {'sum' if many == '1' else 'sums'}, {by}: {law}{f' ({source})' if source else ''}")
+
+    def shown(self) -> tuple[str, str, str, str]:
+        """How many sums, over what, what was done to them, and the source, in words."""
+        numbers = np.asarray(self.values, dtype=float)
+        many = int(np.isfinite(numbers).sum())
+        names = " and ".join([", ".join(self.dims[:-1]), *self.dims[-1:]] if len(self.dims) > 1 else self.dims)
+        by = "with weights" if self.matrix is not None else f"by {names}" if names else "the total"
+        plain = {"=": "exact", ">=": "the true sum is at least this", "<=": "the true sum is at most this"}[self.sign]
+        law = plain if isinstance(self.noise, Exact) else self.book.words.replace("by row", "by sum")
+        return f"{many:,}" if many == numbers.size else f"{many:,} of {numbers.size:,}", by, law, self.book.source
 
     @property
     def book(self) -> Codebook:
@@ -160,9 +173,30 @@ class PublishedTable:
 
     def __repr__(self) -> str:
         """Dims and groups of the table, and a line for every query."""
-        dims = " x ".join(f"{name} ({len(labels):,})" for name, labels in self.coords.items())
-        groups = "".join(f"; {name} ({len(set(labels)):,}) of {dim}" for name, (dim, labels) in self.groups.items())
-        return "\n".join([f"PublishedTable of {np.prod(self.shape):,} cells: {dims}{groups}", *(f"  {query!r}" for query in self.queries)])
+        return "\n".join([wrapped(self._size()), *sentences(self._notes(), "  ", "    "), aligned(*self._sums())])
+
+    def _repr_html_(self) -> str:
+        return page(f"<p><b>{escape(self._size())}</b></p>", notes_in_html(self._notes()), in_html(*self._sums()))
+
+    def _size(self) -> str:
+        return f"PublishedTable of {np.prod(self.shape):,} cells: " + " x ".join(
+            f"{dim} ({n:,})" for dim, n in zip(self.coords, self.shape)
+        )
+
+    def _notes(self) -> list[tuple[str, str]]:
+        """Groups of labels, cells that are empty, and sources."""
+        groups = [f"{name} ({len(set(labels)):,}) of {dim}" for name, (dim, labels) in self.groups.items()]
+        empty = int(np.prod(self.shape)) - len(self.possible)
+        notes = {
+            "groups": "; ".join(groups),
+            "impossible": f"{empty:,} cells" if empty else "",
+            "source": "; ".join(dict.fromkeys(query.book.source for query in self.queries if query.book.source)),
+        }
+        return [note for note in notes.items() if note[1]]
+
+    def _sums(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Titles, and a line for every query."""
+        return ("sums", "which", "what was done"), [query.shown()[:3] for query in self.queries]
 
     def __post_init__(self) -> None:
         if not self.queries or not all(isinstance(query, TableQuery) for query in self.queries):

@@ -127,9 +127,21 @@ def test_intervals_hold_counties_that_no_prior_of_the_package_made(monkeypatch):
 def test_a_table_is_printed_in_a_line_a_query():
     """However many numbers it holds: a county has tens of thousands."""
     lines = repr(pmdp.read_census(ROWS, COORDS, levels=LEVELS)).splitlines()
-    assert lines[0] == "PublishedTable of 18 cells: block (3) x sex (2) x race (3); tract (1) of block; group (2) of block"
-    assert lines[4:] == [
-        "  TableQuery: 3 by tract, race: discrete Gaussian noise of scale 1.41421",
-        "  TableQuery: 2 by group, sex: discrete Gaussian noise of scale 4",
-        "  TableQuery: 1 by tract: lower bounds",
+    assert lines[:2] == ["PublishedTable of 18 cells: block (3) x sex (2) x race (3)", "  groups: tract (1) of block; group (2) of block"]
+    assert lines[-3:] == [
+        "3       by tract and race       discrete Gaussian noise of scale 1.41421",
+        "2 of 4  by group and sex        discrete Gaussian noise of scale 4",
+        "1       by tract                the true sum is at least this",
     ]
+
+
+def test_a_table_with_long_names_fits_into_80_columns_and_into_a_page():
+    """Names are shown as text, whatever they hold."""
+    dims = ("neighbourhood_of_residence", "five_year_age_group", "highest_qualification", "<b>")
+    law = pmdp.Codebook(pmdp.DiscreteGaussian(2.0), source="noisy measurement file of the census, second edition, read on 2026-11-03")
+    queries = [pmdp.TableQuery(np.zeros((2, 2, 2, 2)), law, dims=dims), pmdp.TableQuery(np.zeros(1), law, matrix=np.ones((1, 16)))]
+    table = pmdp.PublishedTable({dim: ["a", "b"] for dim in dims}, queries, {"tract": (dims[0], ["1", "1"])}, np.indices((2,) * 4)[0] > 0)
+    assert max(map(len, [*repr(table).splitlines(), *repr(queries[0]).splitlines()])) <= 80
+    assert "impossible: 8 cells" in repr(table)
+    assert "&lt;b&gt;" in table._repr_html_()
+    assert "<b>" not in table._repr_html_().replace("<p><b>", "")

@@ -191,6 +191,16 @@ def test_a_normal_truth_is_integrated_out(noise):
     np.testing.assert_allclose(rows(pmdp.published(model, {"y": law})), np.log(expected), rtol=1e-7)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e-4, 1.0, 1e9])
+def test_a_normal_truth_under_laplace_noise_in_any_unit(unit):
+    """Rates of a death in a million are as exact as counts of millions."""
+    with pm.Model() as model:
+        pm.Normal("y", 0.3 * unit, 0.5 * unit, observed=[0.9 * unit])
+    got = rows(pmdp.published(model, {"y": pmdp.LaplaceNoise(0.7 * unit)}))[0]
+    expected = integrate.quad(lambda x: stats.norm(0.3, 0.5).pdf(x) * stats.laplace(x, 0.7).pdf(0.9), -8, 8, points=[0.9])[0]
+    assert got + np.log(unit) == pytest.approx(np.log(expected), abs=1e-9)
+
+
 def test_a_normal_truth_under_normal_noise_that_was_rounded_clipped_and_left_out():
     whole = stats.norm(2.0, np.hypot(3.0, 1.7))
     law = pmdp.GaussianNoise(1.7)

@@ -48,6 +48,7 @@ REFUSED = {
     "real noise on whole numbers": (counts([3, 6]), pmdp.LaplaceNoise(2.0), "PyMC made whole numbers"),
     "whole noise on real numbers": (reals([3.0, 6.0]), pmdp.DiscreteGaussian(2.0), "is for counts"),
     "no law": (counts([3, 6]), 3, "A law is what was done"),
+    "scales that may be of rows or columns": (counts([[3, 6], [9, 9]]), pmdp.DiscreteLaplace([1.0, 9.0]), "could be of either axis"),
 }
 
 
@@ -238,3 +239,30 @@ def test_codebooks_say_what_was_done_and_where_it_is_said():
         "discrete Laplace noise of scale 30, then not shown below 450",
         "discrete Gaussian noise of scale 90.05, then left out below 550",
     ]
+
+
+@pytest.mark.parametrize(
+    ("truth", "law", "words"),
+    [
+        (lambda: pm.Categorical("y", p=[0.2, 0.3, 0.5], observed=[0, 1]), pmdp.RandomisedResponse(0.75), "has 3 levels"),
+        (lambda: pm.Categorical("y", p=[0.2, 0.3, 0.5], observed=[0, 1]), pmdp.Transitions(np.eye(2)), "has 3 levels"),
+        (lambda: pm.Binomial("y", 10, 0.3, observed=[0, 1]), pmdp.RandomisedResponse(0.75), "y counts"),
+        (lambda: pm.Poisson("y", 3.0, observed=[0, 1]), pmdp.ForcedResponse(yes=0.1, no=0.2), "y counts"),
+        (lambda: pm.DiscreteUniform("y", -3, 3, observed=[0, 1]), pmdp.DiscreteLaplace(2.0), "below 0"),
+        (
+            lambda: pm.DiscreteUniform("y", -3, 3, observed=[0, 1]),
+            [pmdp.DiscreteLaplace(2.0), pmdp.Clipped(upper=1)],
+            "below 0",
+        ),
+    ],
+)
+def test_truths_that_a_law_takes_to_be_impossible(truth, law, words):
+    with pm.Model() as model:
+        truth()
+    with pytest.raises(pmdp.Refusal, match=words):
+        pmdp.published(model, {"y": law})
+
+
+def test_a_sum_of_a_table_with_a_scale_that_is_a_variable():
+    with pm.Model(), pytest.raises(pmdp.Refusal, match="needs a scale that is a number"):
+        pmdp.TableQuery([5, 1], pmdp.DiscreteGaussian(pm.HalfNormal("scale"), largest=5), dims=("area",))
