@@ -2918,8 +2918,16 @@ MUTANTS = (
     ),
     Mutant(
         "a number of a text file has as many names as ways to write it", "releases/persons.py",
-        "    found = SPELLED.fullmatch(alone)\n", "    found = None\n",
+        '        whole = int(f"{found[1]}{found[2] or 0}")\n', "        return text\n",
         "one word in a file of text is one person's name", "test_person_types.py::test_one_person_of_a_text_file_moves_the_sums_by_what_is_paid_for[a word]",
+    ),
+    Mutant(
+        "names with an exponent are texts", "releases/persons.py", "return float(alone) if EXPONENT.fullmatch(alone) else text", "return text",
+        "one word in a file of text is one person's name", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[pandas, CSV-exponents]",
+    ),
+    Mutant(
+        "no name at all is a name beside a word", "releases/persons.py", "    if small in TRUTHS or small in NOBODY:\n", "    if small in TRUTHS:\n",
+        "one word in a file of text is one person's name", "test_person_types.py::test_an_odd_name_takes_nobody_s_name[Arrow, CSV-missing in files]",
     ),
     Mutant(
         "large numbers are names in types that lose them", "plans/person.py",

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, number_of_bits, plain
+from pymc_dp.families.values import LARGEST_LEVEL, LONGEST_VALUE, READ, number_of_bits, plain
 from pymc_dp.models.spec import Likelihood, RecordPaths
 from pymc_dp.plans.person import Person
 from pymc_dp.privacy.accounting import nearest_double
@@ -24,8 +24,12 @@ PURPOSE = b"pymc_dp person"
 """Makes these hashes others than any that a data set's own names may come from."""
 SPELLED = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?", re.ASCII)
 """A number without an exponent, as those who read files of text take it for one: sign, whole digits, point, and digits after it."""
-TRUTHS = {"True": 1, "true": 1, "TRUE": 1, "False": 0, "false": 0, "FALSE": 0}
-"""What truth values are where another value of their column is text."""
+EXPONENT = re.compile(READ, re.ASCII | re.IGNORECASE)
+"""A number with an exponent, or an infinite one, as they take it for one."""
+TRUTHS = {"true": 1, "false": 0}
+"""What truth values are where another value of their column is text, in small letters."""
+NOBODY = frozenset({"", "na", "n/a", "#na", "#n/a", "#n/a n/a", "null", "nan", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"})
+"""What is missing to those who read files of text where all others are numbers, and text to some where one is not; in small letters."""
 
 
 def rows_that_count(likelihoods: Sequence[Likelihood], paths: Mapping[str, RecordPaths], person: Person | None) -> np.ndarray | None:
@@ -196,15 +200,16 @@ def _of_numpy(value: np.generic) -> object:
 
 
 def _spelled(text: str) -> str | int | float | Decimal | None:
-    """The number that a text spells, in plain decimals, sixteens or twos, or as Python writes a double; otherwise the text.
+    """The number that a text spells, in decimals, with an exponent, in sixteens or twos; None where it is missing; otherwise the text.
 
-    So "007" is 7 and "1.50" is 1.5, as they are to those who read them from a file in which all are numbers.
+    So "007" is 7, "1.50" is 1.5 and "3E2" is 300, as they are to those who read them from a file in which all are numbers.
     """
-    if text in TRUTHS:
-        return TRUTHS[text]
-    if len(text) > LONGEST_VALUE or text == "NaN":
+    if len(text) > LONGEST_VALUE:
         return None
     alone = text.strip(" \t")
+    small = alone.lower()
+    if small in TRUTHS or small in NOBODY:
+        return TRUTHS.get(small)
     if (number := number_of_bits(alone)) is not None:
         return Decimal(number)  # which nobody makes a double of
     found = SPELLED.fullmatch(alone)
@@ -213,8 +218,4 @@ def _spelled(text: str) -> str | int | float | Decimal | None:
             return float(alone)
         whole = int(f"{found[1]}{found[2] or 0}")
         return whole if found[3] is None or abs(whole) <= LARGEST_LEVEL else None
-    try:
-        double = float(text)
-    except ValueError:
-        return text
-    return double if repr(double) == text else text
+    return float(alone) if EXPONENT.fullmatch(alone) else text

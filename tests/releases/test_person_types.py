@@ -76,9 +76,16 @@ OTHERS = {
     "truths": [True, False, True],
     "bytes": [b"a", b"b", b"3"],
     "sixteens": ["0x1F", "0x7ffffffffffffff0", "0xa0"],
+    "exponents": ["3E12", "4e5", "1.5e-3"],
+    "one number": ["1e3", "1000", "10.0E+2"],
+    "far exponents": ["1E400", "5e30", "1e-400"],
+    "infinite": ["Infinity", "-inf", "7.5"],
+    "missing in files": ["3", "", "NA"],
+    "nothing in files": ["n/a", "NULL", "-NaN"],
+    "truths in any case": ["tRue", "FALSE", "true"],
 }
-"""What three other people are called. "padded" are whole numbers to those who read a file of text, unless there is a word among them,
-and "sixteens" are to Arrow."""
+"""What three other people are called. "padded" and "exponents" are numbers to those who read a file of text, unless there is a word among
+them, and "sixteens" are to Arrow."""
 ODD = [5_000, None, "zz", 2.25, float("nan"), 2**60 + 7, 2**64 - 5, b"zz", 1j, np.longdouble(1.5), "q" * 5_000, "9" * 30, "0055"]
 """What one more person is called."""
 
