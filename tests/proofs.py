@@ -1217,9 +1217,14 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_cells",
     ),
     Proved(
-        ("plans/cells.py:planned_cells", "plans/statistic.py:over_columns"),
+        ("plans/cells.py:planned_cells", "plans/statistic.py:over_columns", "families/by_column.py:of_record"),
         "whole records in cells: private index, columns, add or remove",
         ALL_PAIRS, f"{HERE}test_whole_records",
+    ),
+    Proved(
+        ("families/by_column.py:ByColumn.sensitivity", "families/by_column.py:ByColumn.cell_sensitivity"),
+        "one value of columns with bounds of their own: that of the widest; with the count, where that is the same in all",
+        ARGUED, "test_by_column.py::test_sums_with_public_weights_move_by_no_more_than_is_paid_for",
     ),
     Proved(
         ("families/family.py:Sensitivity.of_rows",),

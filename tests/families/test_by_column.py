@@ -88,6 +88,28 @@ def test_a_value_is_no_further_from_another_than_in_the_widest_column(name):
     )
 
 
+def test_sums_with_public_weights_move_by_no_more_than_is_paid_for(exact_seam):
+    """Of many distinct public rows: any row may hold anything in either column."""
+    x, columns = np.linspace(-1, 1, 40), np.array([[0, 6], [5, 40]])
+
+    def released(values):
+        with pm.Model() as model:
+            mean = pm.math.exp(pm.Normal("a", shape=2) + pm.Data("x", x)[:, None] * pm.Normal("b", shape=2))
+            pm.Poisson("y", mean, observed=values)
+        return pmdp.release(model, epsilon=1.0, bounds={"y": columns}, public=["x"]).statistics[0]
+
+    corners = np.array(list(product(*columns)))
+    for row in (0, 20, 39):
+        several = []
+        for corner in corners:
+            values = np.full((40, 2), 7)
+            values[row] = corner
+            several.append(released(values))
+        assert several[0].weights.size
+        moved = [np.abs(one.noisy - other.noisy).sum() for one in several for other in several]
+        assert 0 < max(moved) <= several[0].difference
+
+
 def test_every_value_is_moved_into_the_bounds_of_its_own_column(exact_seam):
     """What is no number counts as the middle of the bounds of its column."""
     Y = np.array([[-5.0, 0.0], [9.0, 99.0], [np.nan, np.nan], [1.0, 30.0]])

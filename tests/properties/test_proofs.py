@@ -409,7 +409,7 @@ def planned_less(monkeypatch, field):
 def test_plans_that_are_less_by_1_are_refused(field, monkeypatch):
     planned_less(monkeypatch, field)
     assert all(refused(proofs.of_records(setting)) for setting in SETTINGS)
-    assert all(refused(proofs.of_persons(setting, 3)) for setting in SETTINGS)
+    assert all(refused(proofs.of_persons(setting, 3)) for setting in proofs.settings())
     assert all(refused(proofs.of_totals(*total)) for total in proofs.TOTALS)
 
 
