@@ -350,8 +350,8 @@ MUTANTS = (
         "test_noisy_numbers.py::test_two_thirds_and_one_third",
     ),
     Mutant(
-        "what was clipped as if it had been seen", "publications/events.py", "return np.where(low <= self.lower, -np.inf, low), np.where(",
-        "return low, np.where(", "a published 0 may have been anything below",
+        "what was clipped as if it had been seen", "publications/events.py", "low, high = np.where(below, -np.inf, ends.low), np.where(",
+        "low, high = ends.low, np.where(", "a published 0 may have been anything below",
         "test_noisy_numbers.py::test_every_count_is_summed_over[laplace-clipped-Poisson]",
     ),
     Mutant(

@@ -261,8 +261,8 @@ class Summed(Family):
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and none is above upper."""
         lower, upper = int(domain.lower), int(domain.upper)
-        why = f"a {self.UNIT} is clamped to {lower} to {upper}, so one record moves the sum by at most {upper - lower}"
-        return Sensitivity(upper - lower, (upper - lower) ** 2, upper, why)
+        why = f"a {self.UNIT} is clamped to {lower} to {upper}, so one record moves the sum by at most {(by := upper - lower)}"
+        return Sensitivity(by, by**2, upper, why)
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """What is missing to the upper bound, and what is above the lower one: two parts of upper - lower."""
@@ -395,7 +395,6 @@ def complete(values: np.ndarray, domain: Domain) -> np.ndarray:
         return np.stack([complete(whole[:, c], part) for c, part in enumerate(ends)], axis=1).reshape(values.shape)
     with np.errstate(all="ignore"):
         if values.dtype == object:
-            flat = [double_of(value) for value in values.ravel()]
-            values = np.asarray(flat, dtype=np.float64).reshape(values.shape)
+            values = np.asarray([double_of(value) for value in values.ravel()], dtype=np.float64).reshape(values.shape)
         clamped = np.asarray(np.clip(values.astype(np.float64, copy=False), domain.lower, domain.upper))  # anew; what is missing stays so
         return clamped if values.dtype.kind in "biu" else filled(clamped, min(max(domain.middle, domain.lower), domain.upper))

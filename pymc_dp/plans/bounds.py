@@ -20,7 +20,8 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained_class, not_numbers
 from pymc_dp.privacy.layout import as_written
 
-APART = "Write an observed variable for every column, as with observed=y[:, 0], and bounds of each"
+APART = "Write an observed variable for every column, as with observed={}[:, 0], and bounds of each"
+"""What to write where columns cannot have bounds of their own, with the variable's name in it."""
 ONE_OR_EACH = "Write one pair for all of them, or one for each, in the order of the columns"
 LEAST_PREDICTOR, MOST_PREDICTOR = 0.01, 20.0
 """The narrowest and the widest bounds of a linear predictor behind a link."""

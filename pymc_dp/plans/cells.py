@@ -142,12 +142,16 @@ def _domain(likelihood: Likelihood, declared: object, sizes: str) -> Domain:
         raise Unreduced(f"{name} has {many} columns, and its bounds are {len(pairs)} pairs. {ONE_OR_EACH}")
     columns = tuple(check_bounds(family, name, pair) for pair in pairs)
     if likelihood.make is not None:
-        raise Unreduced(f"how many values lie between bounds is the same for all columns of {name}, whose values are counted. {APART}")
+        raise Unreduced(
+            f"how many values lie between bounds is the same for all columns of {name}, whose values are counted. {APART.format(name)}"
+        )
     if family.FIXED:
         raise Unreduced(f"bounds of {name} must hold all numbers of successes. Leave {name} out of bounds")
     domain = replace(likelihood.domain((min(low for low, _ in columns), max(high for _, high in columns))), columns=columns)
     if sizes != "public" and not ByColumn(family).shares_cells(domain):
-        raise Unreduced(f"numbers of records are private, and released with counts between the same bounds in all columns. {APART}")
+        raise Unreduced(
+            f"numbers of records are private, and released with counts between the same bounds in all columns. {APART.format(name)}"
+        )
     return domain
 
 

@@ -66,7 +66,7 @@ def planned_moments(
     basis, lower, upper = released_basis(likelihood, covariates, *feature_bounds(likelihood, linear, covariates))
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
     if q == 1 and len(set(pairs_of(bounds.get(likelihood.name)))) > 1:
-        raise Unreduced(f"its second moments are released within one pair of bounds for all columns. {APART}")
+        raise Unreduced(f"its second moments are released within one pair of bounds for all columns. {APART.format(likelihood.name)}")
     response = ends_of(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
     if likelihood.family is not None and likelihood.name in bounds:
         for ends in zip(*response, strict=True):  # however they were spelled

@@ -162,7 +162,7 @@ class _GaussianScales(_Scaled):
 
     @classmethod
     def from_margin(cls, margin: object, level: float = 0.95) -> Self:
-        """Noise that lies within plus or minus ``margin`` with probability ``level``, as clean rooms state it."""
+        """Noise of which ``margin`` is the normal quantile at ``level``, 1.96 times the scale at 95 %, as publishers compute it."""
         from scipy.special import ndtri  # not with the package: import is to be light
 
         size = positive(margin, "margin", f"{cls.__name__}.from_margin(12.0, level=0.95)")

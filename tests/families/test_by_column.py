@@ -209,7 +209,7 @@ def test_equal_bounds_of_all_columns_are_one_pair():
 def test_columns_of_counts_add_up_and_are_told_apart():
     row = pmdp.inspect(poisson(arrays()[1]), bounds={"y": COUNTS}).rows[0]
     assert row.sensitivity == 6 + 31
-    assert "column 1: a clamped count moves by at most 36 - 5" in row.reason
+    assert "column 1: a count is clamped to 5 to 36, so one record moves the sum by at most 31" in row.reason
 
 
 def test_a_prior_that_goes_beyond_the_bounds_of_one_column_is_told():
