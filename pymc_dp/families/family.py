@@ -261,8 +261,8 @@ class Summed(Family):
     def sensitivity(self, domain: Domain) -> Sensitivity:
         """A clamped value lies in [lower, upper], so two differ by at most upper - lower, and none is above upper."""
         lower, upper = int(domain.lower), int(domain.upper)
-        why = f"a {self.UNIT} is clamped to {lower} to {upper}, so one record moves the sum by at most {(by := upper - lower)}"
-        return Sensitivity(by, by**2, upper, why)
+        why = f"a {self.UNIT} is clamped to {lower} to {upper}, so one record moves the sum by at most {upper - lower}"
+        return Sensitivity(upper - lower, (upper - lower) ** 2, upper, why)
 
     def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
         """What is missing to the upper bound, and what is above the lower one: two parts of upper - lower."""
