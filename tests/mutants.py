@@ -2669,7 +2669,7 @@ MUTANTS = (
     ),
     Mutant(
         "natural bounds taken for plain ones", "plans/bounds.py",
-        "replace(domain, clamps=False) if isinstance(bounds, Natural) else domain", "domain",
+        "replace(domain, clamps=False) if all(kinds) else domain", "domain",
         "values at natural bounds are taken for what they are", "test_natural.py::test_what_is_released_rests_on_the_bounds_only",
     ),
     Mutant(
