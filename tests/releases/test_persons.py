@@ -274,9 +274,11 @@ def test_the_same_names_in_other_types_are_the_same_people():
 
 
 def test_names_are_one_where_numbers_are_and_no_others():
-    same = [[3, 3.0, "3", "3.0", np.int8(3), Decimal(3), "03", "3.00", "3.", "+3", " 3", "3\t", b"3", complex(3, 0), np.longdouble(3)]]
-    same += [[0, False, -0.0, "0", "-0", "False"], [1, True, "1", "True"], [1.5, "1.5", Decimal("1.5"), "1.50"], [0.5, ".5"]]
-    same += [[2**70, str(2**70)], ["3e0"], ["٣"], ["."], ["-"], [""], ["a", b"a", "a\0"], [10**5_000], ["9" * 200, 10**200 - 1]]
+    same = [
+        [3, 3.0, "3", "3.0", np.int8(3), Decimal(3), "03", "3.00", "3.", "+3", " 3", "3\t", b"3", "3e0", complex(3, 0), np.longdouble(3)]
+    ]
+    same += [[0, False, -0.0, "0", "-0", "False"], [1, True, "1", "True"], [1.5, "1.5", Decimal("1.5"), "1.50", "15E-1"], [0.5, ".5"]]
+    same += [[2**70, str(2**70)], ["٣"], ["."], ["-"], ["e0"], ["a", b"a", "a\0"], [10**5_000], ["9" * 200, 10**200 - 1]]
     same += [[2**60], [2**60 + 1]]
     for k, one in enumerate(same):
         for other in same[:k]:
@@ -306,9 +308,9 @@ def test_rows_of_nobody_do_not_count_and_nothing_raises():
         ],
         dtype=object,
     )
-    expected, said = [1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 1, 0] + [0] * 8, np.zeros(len(names))
+    expected, said = [1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 0, 1, 0] + [0] * 8, np.zeros(len(names))
     assert counted(names, 7, said).tolist() == list(map(bool, expected))  # more than there are rows of nobody
-    assert counted(names, 1, said).sum() == 5
+    assert counted(names, 1, said).sum() == 4
     assert counted([1, 1], 5, np.zeros(4), records=4).tolist() == [True, True, False, False]
     assert counted([1, 1, 1], 2, np.zeros(1), records=1).tolist() == [True]
     assert counted(np.array([], dtype=float), 2, np.zeros(0)).tolist() == []
