@@ -289,7 +289,8 @@ def test_columns_with_bounds_of_their_own_are_variables_of_their_own():
     with pm.Model() as together:
         pm.Normal("Y", pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 3, shape=2), observed=y)
     with pytest.raises(pmdp.Refusal, match=r"an observed variable for every column, as with observed=Y\[:, 0\], and bounds of each"):
-        pmdp.release(together, epsilon=1.0, bounds={"Y": [(0, 1), (0, 10)]})
+        pmdp.find_MAP(model=together, epsilon=1.0, bounds={"Y": [(0, 1), (0, 10)]})
+    assert len(pmdp.release(together, epsilon=1.0, bounds={"Y": [(0, 1), (0, 10)]}).statistics) == 1
     with pm.Model() as apart:
         m, s = pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 3, shape=2)
         for k in range(2):
