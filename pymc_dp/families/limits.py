@@ -6,9 +6,19 @@ from pymc_dp.families.family import Family
 from pymc_dp.privacy.accounting import Refusal
 
 
+def is_pair(pair: object) -> bool:
+    """Whether bounds of one column are two single things, whatever these are."""
+    return isinstance(pair, list | tuple | np.ndarray) and len(pair) == 2 and all(map(np.isscalar, map(single, pair)))
+
+
+def single(bound: object) -> object:
+    """A bound by itself, out of an array that holds nothing else."""
+    return bound.item() if isinstance(bound, np.ndarray) and not bound.ndim else bound
+
+
 def finite_pair(name: str, bounds: object) -> tuple[float, float]:
     """Bounds of one observed variable as two finite floats, the lower one first."""
-    if isinstance(bounds, list | tuple | np.ndarray) and len(bounds) and all(np.shape(pair) == (2,) for pair in bounds):
+    if isinstance(bounds, list | tuple | np.ndarray) and len(bounds) and all(map(is_pair, bounds)):
         raise Refusal(
             f"bounds of {name} are one pair for all of its columns. Write bounds={{{name!r}: (lower, upper)}} that hold all of them, or an"
             f" observed variable for every column, as with observed={name}[:, 0], and bounds of each."

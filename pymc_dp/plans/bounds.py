@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from math import inf
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
 
 from pymc_dp.families.family import Domain
-from pymc_dp.families.limits import check_bounds
+from pymc_dp.families.limits import check_bounds, is_pair, single
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.problems import is_of_potential
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
@@ -18,7 +18,7 @@ from pymc_dp.plans.bin_nodes import nodes_of
 from pymc_dp.plans.bins import Bins
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained_class, not_numbers
-from pymc_dp.privacy.layout import as_written
+from pymc_dp.privacy.layout import as_written, counted
 
 APART = "Write an observed variable for every column, as with observed={}[:, 0], and bounds of each"
 """What to write where columns cannot have bounds of their own, with the variable's name in it."""
@@ -314,9 +314,20 @@ def no_bins(spec: ModelSpec, name: str) -> str:
 
 def pairs_of(bounds: object) -> list[object]:
     """The bounds of every column, where there is a pair for each: a list of pairs, or an array; else nothing."""
-    if not isinstance(bounds, list | tuple | np.ndarray) or not len(bounds) or not all(np.shape(pair) == (2,) for pair in bounds):
+    if not isinstance(bounds, list | tuple | np.ndarray) or not len(bounds) or not all(map(is_pair, bounds)):
         return []
-    return [pair if isinstance(pair, Natural) else tuple(pair) for pair in bounds]
+    return [pair if isinstance(pair, Natural) else tuple(map(single, pair)) for pair in bounds]
+
+
+def one_or_each(likelihood: Likelihood, declared: object) -> list[object]:
+    """What was declared of an observed variable: one pair of bounds for all its columns, or one for each where they differ."""
+    pairs = pairs_of(declared)
+    if not pairs:
+        return [declared]
+    if len(pairs) != (many := prod(likelihood.columns)):
+        columns, written = counted(many, "column"), counted(len(pairs), "pair")
+        raise Unreduced(f"{likelihood.name} has {columns}, and its bounds are {written}. {ONE_OR_EACH}")
+    return pairs[:1] if len(set(pairs)) == 1 else pairs
 
 
 def binned_domain(likelihood: Likelihood, bins: object) -> Domain:

@@ -17,7 +17,7 @@ from pymc_dp.models.spec import MIXED, Likelihood, Placeholder
 from pymc_dp.models.structure import Unreduced, above
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.plans.bin_nodes import rows_with_nodes
-from pymc_dp.plans.bounds import APART, ONE_OR_EACH, Bounded, as_declared, binned_domain, pairs_of, predictor_name, shape_of_record
+from pymc_dp.plans.bounds import APART, Bounded, as_declared, binned_domain, one_or_each, predictor_name, shape_of_record
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns, structure_of
 
 MOST_CELLS = 100_000
@@ -134,12 +134,9 @@ def _domain(likelihood: Likelihood, declared: object, sizes: str) -> Domain:
     """What is known about values once bounds are checked: one pair for all columns, or one for each."""
     family, name = likelihood.family, likelihood.name
     assert family is not None
-    pairs = pairs_of(declared)
-    if not pairs or len(set(pairs)) == 1:
-        pair = pairs[0] if pairs else declared
-        return likelihood.domain(None if pair is None else check_bounds(family, name, pair))
-    if len(pairs) != (many := prod(likelihood.columns)):
-        raise Unreduced(f"{name} has {many} columns, and its bounds are {len(pairs)} pairs. {ONE_OR_EACH}")
+    pairs = one_or_each(likelihood, declared)
+    if len(pairs) == 1:
+        return likelihood.domain(None if pairs[0] is None else check_bounds(family, name, pairs[0]))
     columns = tuple(check_bounds(family, name, pair) for pair in pairs)
     if likelihood.make is not None:
         raise Unreduced(
@@ -147,6 +144,8 @@ def _domain(likelihood: Likelihood, declared: object, sizes: str) -> Domain:
         )
     if family.FIXED:
         raise Unreduced(f"bounds of {name} must hold all numbers of successes. Leave {name} out of bounds")
+    if family.NDIM:
+        raise Unreduced(f"values of {name} are vectors, which have one pair of bounds in all columns. {APART.format(name)}")
     domain = replace(likelihood.domain((min(low for low, _ in columns), max(high for _, high in columns))), columns=columns)
     if sizes != "public" and not ByColumn(family).shares_cells(domain):
         raise Unreduced(

@@ -20,7 +20,7 @@ from pymc_dp.plans.bounds import (
     as_declared,
     ends_of,
     feature_bounds,
-    pairs_of,
+    one_or_each,
     predictor_name,
 )
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
@@ -65,9 +65,12 @@ def planned_moments(
     counted = sizes != "public"
     basis, lower, upper = released_basis(likelihood, covariates, *feature_bounds(likelihood, linear, covariates))
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
-    if q == 1 and len(set(pairs_of(bounds.get(likelihood.name)))) > 1:
-        raise Unreduced(f"its second moments are released within one pair of bounds for all columns. {APART.format(likelihood.name)}")
-    response = ends_of(likelihood.name, bounds.get(likelihood.name, (0.0, 1.0)), (q,), whole=False)
+    declared = bounds.get(likelihood.name, (0.0, 1.0))
+    if q == 1:
+        declared, *others = one_or_each(likelihood, declared)
+        if others:
+            raise Unreduced(f"its second moments are released within one pair of bounds for all columns. {APART.format(likelihood.name)}")
+    response = ends_of(likelihood.name, declared, (q,), whole=False)
     if likelihood.family is not None and likelihood.name in bounds:
         for ends in zip(*response, strict=True):  # however they were spelled
             check_bounds(likelihood.family, likelihood.name, ends)

@@ -159,7 +159,8 @@ def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> Non
         and not statistic.domain.edges
         and statistic.family.lattice(statistic.domain) == 1.0
     ):
-        levels[likelihood.name] = range(int(statistic.domain.lower), int(statistic.domain.upper) + 1)
+        lower, upper = zip(*(statistic.domain.columns or [(statistic.domain.lower, statistic.domain.upper)]), strict=True)
+        levels[likelihood.name] = range(int(max(lower)), int(min(upper)) + 1)
     for k, several, edges in zip(statistic.grid.inputs, statistic.grid.levels, statistic.grid.bins, strict=True):
         if edges:
             continue

@@ -38,7 +38,8 @@ def not_numbers(name: str, bounds: object) -> str | None:
     """What is wrong with bounds that are texts, or a class in the place of what it makes; None where neither is so."""
     if isinstance(bounds, type):
         return f"bounds of {name} are the class {bounds.__name__}. Write for example bounds={{{name!r}: pymc_dp.Bins(0, 100)}}."
-    ends = bounds if isinstance(bounds, list | tuple | set | frozenset) else (bounds,)
+    several = bounds if isinstance(bounds, list | tuple | set | frozenset) else (bounds,)
+    ends = [end for pair in several for end in (pair if isinstance(pair, list | tuple) else (pair,))]  # or a pair for each column
     if any(isinstance(end, str) for end in ends):
         return (
             f"bounds of {name} are texts. Write numbers, without quotation marks: bounds={{{name!r}: (0, 100)}}; or, if they are labels of"

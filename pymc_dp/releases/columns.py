@@ -10,6 +10,7 @@ from pymc_dp.models.level_labels import dim_of_levels
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder, RecordPaths
 from pymc_dp.plans.bins import Bins
+from pymc_dp.plans.bounds import pairs_of
 from pymc_dp.plans.inspection import Inspection, inspection_of
 from pymc_dp.plans.person import key_column
 from pymc_dp.plans.plan import planned_release, refuse_problems
@@ -111,7 +112,8 @@ def _within(bounds: object, itself: str) -> str:
         return "the nearest of the levels in bounds"
     if isinstance(bounds, Bins):
         return "a number, counted in bins"
-    lower, upper = (float(end) for end in bounds)  # type: ignore[attr-defined]
+    pair, *_ = pairs_of(bounds) or [bounds]  # of the one number that a record has
+    lower, upper = (float(end) for end in pair)  # type: ignore[attr-defined]
     return _between(lower, upper)
 
 

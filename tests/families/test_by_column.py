@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
@@ -206,6 +207,36 @@ def test_equal_bounds_of_all_columns_are_one_pair():
     assert (each.sensitivity, each.reason) == (one.sensitivity, one.reason)
 
 
+def test_equal_bounds_of_all_columns_are_one_pair_of_a_regression():
+    each, one = (pmdp.inspect(_regression(), bounds={"y": bounds, "x": (-1, 1)}).rows[0] for bounds in ([(0, 60)] * 2, (0, 60)))
+    assert one.sensitivity
+    assert (each.sensitivity, each.reason) == (one.sensitivity, one.reason)
+
+
+def test_a_bound_may_be_an_array_without_axes():
+    bounds = [tuple(map(np.array, pair)) for pair in REALS]
+    assert pmdp.release(normal(arrays()[0]), epsilon=1.0, bounds={"y": bounds})["y"].domain.columns == tuple(REALS)
+
+
+def test_one_pair_in_a_list_is_the_pair_of_the_only_column_of_a_table():
+    with pm.Model() as model:
+        pm.Poisson("y", pm.Gamma("m", 2, 1), observed=np.ones(3, dtype=int))
+    for bounds in ((0, 6), [(0, 6)]):
+        shown = pmdp.inspect(model, bounds={"y": bounds}, data=pd.DataFrame({"y": range(9)}))
+        assert shown.columns == (("y", "a number from 0 to 6"),)
+
+
+def test_what_is_missing_counts_as_a_value_that_every_column_can_have(exact_seam):
+    counts = arrays()[1].astype(float)
+    counts[:3] = np.nan
+    for fill in (4, 7, 36):
+        words = refused(pmdp.release, poisson(counts), epsilon=1.0, bounds={"y": COUNTS}, missing={"y": fill})
+        assert f"cannot count as {fill}, which is no level of y" in (words or "")
+    (noisy,) = pmdp.release(poisson(counts), epsilon=EXACT, bounds={"y": COUNTS}, missing={"y": 6}).statistics
+    counts[:3] = 6
+    np.testing.assert_array_equal(noisy.values[0, :, 0], np.clip(counts, *COUNTS.T).sum(axis=0))
+
+
 def test_columns_of_counts_add_up_and_are_told_apart():
     row = pmdp.inspect(poisson(arrays()[1]), bounds={"y": COUNTS}).rows[0]
     assert row.sensitivity == 6 + 31
@@ -242,9 +273,27 @@ def _counted():
     return model
 
 
+def _shares():
+    with pm.Model() as model:
+        pm.Dirichlet("y", pm.Gamma("a", 2, 1, shape=(2, 3)), observed=np.full((N, 2, 3), 1 / 3))
+    return model
+
+
 REFUSED = {
-    "as many pairs as columns": (lambda: normal(arrays()[0]), {"y": [*REALS, (0, 1)]}, "has 2 columns, and its bounds are 3 pairs"),
+    "as many pairs as columns": (
+        lambda: normal(arrays()[0]),
+        {"y": [*REALS, (0, 1)]},
+        "has 2 columns, and its bounds are 3 pairs",
+    ),
+    "as many equal pairs as columns": (
+        lambda: normal(arrays()[0]),
+        {"y": [(0, 1)] * 3},
+        "has 2 columns, and its bounds are 3 pairs",
+    ),
+    "shares": (_shares, {"y": [(0.01, 0.5), (0.1, 0.9)]}, "values of y are vectors"),
+    "a pair of a number and a list": (lambda: normal(arrays()[0]), {"y": [(0, 1), (0, [1, 2])]}, "must be a pair of numbers"),
     "a pair that is none": (lambda: normal(arrays()[0]), {"y": [(0, 1), (3, 2)]}, "the lower one first"),
+    "texts": (lambda: normal(arrays()[0]), {"y": [("0", "1"), ("0", "3")]}, "bounds of y are texts"),
     "some natural": (lambda: normal(arrays()[0]), {"y": [(0, 1), pmdp.Natural(0, 3)]}, "for all columns, or for none"),
     "natural counts": (lambda: poisson(arrays()[1]), {"y": [pmdp.Natural(0, 9), pmdp.Natural(0, 40)]}, "known only with values moved"),
     "counts in private groups": (lambda: poisson(*arrays()[1:]), {"y": COUNTS}, "an observed variable for every column"),

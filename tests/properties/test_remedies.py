@@ -298,6 +298,21 @@ def test_columns_with_bounds_of_their_own_are_variables_of_their_own():
     assert len(pmdp.release(apart, epsilon=1.0, bounds={"Y_0": (0, 1), "Y_1": (0, 10)}).statistics) == 2
 
 
+def test_counts_with_bounds_of_their_own_and_a_private_number_are_variables_of_their_own():
+    y = np.column_stack([np.arange(N) % 2, np.arange(N) % 10])
+    with pm.Model() as together:
+        pm.Poisson("Y", pm.HalfNormal("m", 5, shape=2), observed=y)
+    bounds = {"Y": [(0, 1), (0, 10)]}
+    with pytest.raises(pmdp.Refusal, match=r"an observed variable for every column, as with observed=Y\[:, 0\], and bounds of each"):
+        pmdp.release(together, epsilon=1.0, bounds=bounds, neighbours="add_remove")
+    with pm.Model() as apart:
+        m = pm.HalfNormal("m", 5, shape=2)
+        for k in range(2):
+            pm.Poisson(f"Y_{k}", m[k], observed=y[:, k])
+    bounds = {"Y_0": (0, 1), "Y_1": (0, 10)}
+    assert len(pmdp.release(apart, epsilon=1.0, bounds=bounds, neighbours="add_remove").statistics) == 2
+
+
 @pytest.mark.parametrize("bounds", [None, {"x": REALS}], ids=["without bounds", "with bounds"])
 def test_a_likelihood_in_a_potential_is_named_whatever_bounds_are_given(bounds):
     with pm.Model() as model:
