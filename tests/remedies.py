@@ -10,7 +10,7 @@ INSTEAD = re.compile(r"(PosteriorSample)\(((?:[^()]|\([^()]*\))*)\)")
 BOUNDS = re.compile(r"bounds=(\{[^{}]*\})")
 PUBLIC = re.compile(r"public=(\[[^\[\]]*\])")
 UNIT = re.compile(r'unit="(\w+)"')
-NEIGHBOURS = re.compile(r'neighbours="(\w+)"\.')
+NEIGHBOURS = re.compile(r'neighbours="(\w+)"(?:\.|, or leave)')
 EVENTS = "unit=pymc_dp.Individual(events=m)"
 LEFT_OUT = re.compile(r"Leave (\w+) out of bounds")
 SHORT = {"tune": 20, "steps": 5}

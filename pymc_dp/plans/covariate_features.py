@@ -109,9 +109,13 @@ class CovariateFeatures:
         """Means of all features over many points, and of their sizes: a release holds them, so that it is not taken for one of others.
 
         Points have weights of their own, so that two functions that differ at any of them have different means. They are computed from the
-        model's graph and from declared bounds alone, at points that are the same for everybody.
+        model's graph and from declared bounds alone, at points that are the same for everybody. Nothing, where the graph needs public
+        arrays of lengths that their types leave open.
         """
-        values = self(self._points(COMPARED), ELSEWHERE).reshape(COMPARED, -1)
+        try:
+            values = self(self._points(COMPARED), ELSEWHERE).reshape(COMPARED, -1)
+        except (AssertionError, ValueError):  # of PyTensor: arrays made up here have length 1 there
+            return ()
         values = np.clip(np.nan_to_num(values, nan=0.0), -MOST, MOST)
         weights = (0.5 + np.arange(1, COMPARED + 1) * 2**0.2 % 1)[:, None] / COMPARED
         return tuple(tuple(map(float, (weights * each).sum(axis=0))) for each in (values, np.abs(values)))

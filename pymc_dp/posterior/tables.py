@@ -23,7 +23,6 @@ from pymc.pytensorf import constant_fold
 from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
-from scipy.special import betainc, betaincc
 
 from pymc_dp.models.bounded_priors import TrimmedBetaRV
 from pymc_dp.models.spec import Likelihood, ModelSpec
@@ -315,6 +314,8 @@ def of_tables(task: Task, network: Network) -> Prepared:
 
 def _cut_off(priors: Sequence[Prior], least: float) -> float:
     """The largest share of a split's prior that lies beyond the probabilities that draws may have. It is public."""
+    from scipy.special import betainc, betaincc
+
     ends = set()
     for prior in priors:
         for first, second in splits(prior.concentration.shape[-1]):

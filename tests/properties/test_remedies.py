@@ -20,14 +20,14 @@ from pymc_dp.models.alternatives import AT_RANDOM
 pytestmark = pytest.mark.filterwarnings("ignore")
 BY_NAME = {case.id: case.values for case in CASES}
 DRAWN = [
-    "michaelis_menten", "neural_net", "censored_survival", "private_exposure", "truncated_regression",
+    "michaelis_menten", "neural_net", "censored_survival", "truncated_regression",
     "robust_regression", "cauchy_errors", "skew_normal", "quantile_regression", "exponential_decay", "power_law",
     "change_point_unknown", "variance_by_covariate", "meta_analysis",
 ]  # fmt: skip
 """Models of which a release is refused, and draws from the posterior are named instead."""
 RELEASED = [
     "latent_rate_per_record", "overdispersion_per_record", "a_parent_of_real_numbers", "logistic_on_a_real_covariate",
-    "poisson_on_a_real_covariate", "standardised_by_their_own_mean", "bounds_of_features_are_missing", "bounds_of_the_outcome_are_missing",
+    "poisson_on_a_real_covariate", "private_exposure", "standardised_by_their_own_mean", "bounds_of_features_are_missing", "bounds_of_the_outcome_are_missing",
     "too_many_levels", "scale_of_a_prior_from_the_covariate", "public_design_where_records_come_and_go",
     "public_groups_where_records_come_and_go", "totals_where_individuals_come_and_go", "events_without_a_limit", "normal_totals",
     "answers_given_bounds",
@@ -137,17 +137,11 @@ def robust_on_what_is_observed(r):
     pm.StudentT("x", nu=pm.Gamma("nu", 2, 0.1), mu=pm.Normal("a") + pm.Normal("b") * z, sigma=1, observed=r.x)
 
 
-def exposure_with_a_distribution(r):
-    exposure = pm.Gamma("exposure", 2, pm.Gamma("per", 2, 1), observed=np.abs(r.z))
-    pm.Poisson("k", pm.Gamma("rate", 2, 1) * exposure, observed=r.k)
-
-
 @pytest.mark.parametrize(
     ("name", "rewritten", "arguments"),
     mostly_slow(
         [
             ("robust_regression", robust_on_what_is_observed, {"bounds": {"x": pmdp.Bins(-4, 8)}}),
-            ("private_exposure", exposure_with_a_distribution, {"bounds": {"exposure": (0, 2), "k": COUNTS}}),
         ],
         0,
     ),
