@@ -27,7 +27,8 @@ DRAWN = [
 """Models of which a release is refused, and draws from the posterior are named instead."""
 RELEASED = [
     "latent_rate_per_record", "overdispersion_per_record", "a_parent_of_real_numbers", "logistic_on_a_real_covariate",
-    "poisson_on_a_real_covariate", "private_exposure", "standardised_by_their_own_mean", "bounds_of_features_are_missing", "bounds_of_the_outcome_are_missing",
+    "poisson_on_a_real_covariate", "private_exposure",
+    "standardised_by_their_own_mean", "bounds_of_features_are_missing", "bounds_of_the_outcome_are_missing",
     "too_many_levels", "scale_of_a_prior_from_the_covariate", "public_design_where_records_come_and_go",
     "public_groups_where_records_come_and_go", "totals_where_individuals_come_and_go", "events_without_a_limit", "normal_totals",
     "answers_given_bounds",
