@@ -48,9 +48,9 @@ OPEN = 5
 FAR = 4.0
 """Standard errors below the promised coverage from which on a unit fails."""
 OLDER: tuple[str, ...] = (
-    "logistic: all but normal features with a slope of 1 or 2, and two-humped ones with a slope of 2",
-    "of these, more is allowed now for what the curve leaves open than in the rows of epsilon 5, of normal features with a slope of 1 and"
-    " N = 20,000, and of those with a slope of 2 and N = 1,000",
+    "logistic: all slopes of 0; uniform features; slopes of 2 of log-normal and rare binary ones",
+    "logistic, normal features, epsilon 5, slope 1 with 20,000 records and slope 2 with 1,000: less was allowed then for what the curve leaves"
+    " open",
 )
 """Cases whose rows the current version has not made: the information is multiplied before the noise now."""
 type Records = dict[str, np.ndarray]
@@ -744,9 +744,9 @@ def _not_measured(found: Sequence[dict]) -> list[str]:
             left.setdefault(case, []).append(f"{epsilon:g} and {N:,}")
     lines = []
     if OLDER:
-        multiplied = "[the information is multiplied before the noise](theory.md#logistic-and-poisson-regression-on-real-covariates)"
+        multiplied = "[multiplying the information before the noise](theory.md#logistic-and-poisson-regression-on-real-covariates)"
         lines += [
-            f"Rows of these are from before {multiplied}, and mostly wider than they would be now:",
+            f"Rows of these are older than the present version, the first than {multiplied}, and mostly wider than they would be now:",
             "",
             *(f"- {case}" for case in OLDER),
             "",
