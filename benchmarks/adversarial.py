@@ -49,8 +49,8 @@ FAR = 4.0
 """Standard errors below the promised coverage from which on a unit fails."""
 OLDER: tuple[str, ...] = (
     "logistic: all slopes of 0; uniform features; slopes of 2 of log-normal and rare binary ones",
-    "logistic, normal features, epsilon 5, slope 1 with 20,000 records and slope 2 with 1,000: less was allowed then for what the curve leaves"
-    " open",
+    "logistic, normal features, epsilon 5, slope 1 with 20,000 records and slope 2 with 1,000: less was allowed then for what the curve"
+    " leaves open",
 )
 """Cases whose rows the current version has not made: the information is multiplied before the noise now."""
 type Records = dict[str, np.ndarray]
