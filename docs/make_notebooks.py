@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
-WHERE = re.compile(r"/[^\s:\"']*/(?=(site-packages|pymc_dp)/)")
-"""Folders of the machine that ran a notebook, before what is installed there."""
+WHERE = re.compile(r"/[^\s:\"']*/(?=(site-packages|pymc_dp)/)|/[^\s:\"']*/ipykernel_\d+/\d+\.py:\d+: ")
+"""Folders of the machine that ran a notebook, before what is installed there, and the files that it kept cells in."""
 
 
 def executed(path: Path, seconds: int = 600):

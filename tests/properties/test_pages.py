@@ -57,6 +57,11 @@ def test_the_readme_is_short_and_its_links_lead_somewhere():
         assert link.startswith("https://") or (ROOT / link).exists(), link
 
 
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_notebook_tells_where_it_was_run(notebook):
+    assert not re.search(r"/(tmp|work|home|root|Users)/|ipykernel_", notebook.read_text())
+
+
 def test_a_page_that_prints_something_else_is_noticed(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text('```python\nprint("one 1")\n```\n\n```text\none 2.5\n```\n')
