@@ -137,7 +137,7 @@ def measured(task: str, path: Path, rows: int, label: str) -> str:
         "alone": lambda: read_alone(path),
         "file": lambda: pmdp.partial_statistics(plan, path, 0),
     }
-    times = max(1, min(5, 5 * 10**7 // rows))
+    times = max(3, min(5, 5 * 10**7 // rows))
     seconds: dict[str, float] = {}
     for _ in range(times):
         for name, work in works.items():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 EXACT_DOUBLE = 2**53
-IN_CACHE = 2**17
+IN_CACHE = 2**15
 """Records that are looked at together, so that what is computed on the way stays in the cache, and calls do not count."""
 
 MOST_BITS = 4
