@@ -60,7 +60,7 @@ GROUPS = {
     "Numbers that somebody else made private": [
         "published", "Exact", "LaplaceNoise", "DiscreteLaplace", "GaussianNoise", "DiscreteGaussian", "Skellam", "NoiseTable",
         "Noisy", "NoisyRatio", "Rounded",
-        "RoundedToBase", "Clipped", "Threshold", "Transitions", "RandomisedResponse", "UnrelatedQuestion", "ForcedResponse",
+        "RoundedToBase", "Clipped", "Suppressed", "Threshold", "Transitions", "RandomisedResponse", "UnrelatedQuestion", "ForcedResponse",
         "Codebook", "codebooks",
         "PublishedTable", "TableQuery", "CellPrior", "sample_table", "read_census", "table_steps",
     ],

@@ -53,7 +53,7 @@ from pymc_dp.private_models.synthetic import combine, synthesize
 from pymc_dp.publications import codebooks
 from pymc_dp.publications.cell_prior import CellPrior
 from pymc_dp.publications.census import read_census
-from pymc_dp.publications.events import Clipped, Rounded, Threshold
+from pymc_dp.publications.events import Clipped, Rounded, Suppressed, Threshold
 from pymc_dp.publications.noises import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -147,6 +147,7 @@ __all__ = [
     "Skellam",
     "SparseCellsWarning",
     "SuggestedBounds",
+    "Suppressed",
     "TableQuery",
     "Threshold",
     "Transitions",

@@ -166,6 +166,40 @@ class Threshold(Step):
         return f"{wrong[0]:g} lies below the threshold" if wrong.size else None
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Suppressed(Step):
+    """Rows whose true count lay between two ends, these included, were not published, before anything else was done: small cells.
+
+    They are in the table, as NaN. All other rows were published, those below ``lowest`` too: with ``Suppressed(1, 9)`` counts of 0 and
+    from 10 on. Rows that were taken out to hide others (secondary suppression) are not such: take them out of the model.
+
+    Parameters
+    ----------
+    lowest, highest : int or array
+        The least and the largest true count that is not published; an array has one for every row.
+
+    Examples
+    --------
+    >>> pmdp.Suppressed(1, 9).words
+    'not shown where the true count is 1 to 9'
+    """
+
+    lowest: Any
+    highest: Any
+
+    def __post_init__(self) -> None:
+        low, high = (_numbers(end, name, "Suppressed(1, 9)") for name, end in (("lowest", self.lowest), ("highest", self.highest)))
+        if not (np.isfinite(low).all() and np.isfinite(high).all() and (low >= 0).all() and (low <= high).all()):
+            raise Refusal("lowest and highest are counts, the lower one first. Write for example Suppressed(1, 9).")
+        if (low != np.rint(low)).any() or (high != np.rint(high)).any():
+            raise Refusal("lowest and highest are whole numbers. Write for example Suppressed(1, 9).")
+
+    @property
+    def words(self) -> str:
+        """What was done, in words."""
+        return f"not shown where the true count is {shown(self.lowest)} to {shown(self.highest)}"
+
+
 def _numbers(value: object, name: str, example: str) -> np.ndarray:
     array = doubles(value)
     if not array.size or np.isnan(array).any():
@@ -187,6 +221,10 @@ class Events:
         Between them, ends included, lay the noisy number. They are equal where it was published as it was.
     least : array or None
         Where rows that were not published are not in the table: a row is in it only if the noisy number is at least this.
+    hidden : Suppressed or None
+        Where rows with such true counts were not published: with an end for every row. ``absent`` says which rows they are, whose
+        ``low`` and ``high`` are these ends.
+    absent : array of bool or None
     """
 
     noise: Noise
@@ -194,11 +232,13 @@ class Events:
     low: np.ndarray
     high: np.ndarray
     least: np.ndarray | None
+    hidden: Suppressed | None = None
+    absent: np.ndarray | None = None
 
     @property
     def as_it_was(self) -> bool:
         """Whether nothing was done to the truth."""
-        return isinstance(self.noise, Exact) and self.least is None and bool((self.low == self.high).all())
+        return isinstance(self.noise, Exact) and self.least is None and self.hidden is None and bool((self.low == self.high).all())
 
 
 def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.ndarray | None = None, whole: bool = True) -> Events:
@@ -216,11 +256,14 @@ def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.
     whole : bool
         Whether the truth is a count.
     """
-    noise, later = noise_and_rest(name, steps)
+    hidden = steps[0] if steps and isinstance(steps[0], Suppressed) else None
+    noise, later = noise_and_rest(name, steps if hidden is None else steps[1:], hidden)
     shape = published.shape
     absent = np.isnan(published)
     threshold = later[-1] if later and isinstance(later[-1], Threshold) else None
-    if absent.any() and (threshold is None or threshold.absent == "unlisted"):
+    if hidden is not None:
+        hidden = _suppressed(name, hidden, noise, shape, whole)
+    elif absent.any() and (threshold is None or threshold.absent == "unlisted"):
         raise Refusal(
             f'{name} has missing values, and nothing says why. Add Threshold(lowest, absent="listed") to what was done to it if they lie'
             " below a threshold, take these rows out of the model, or write 0 where the publisher leaves rows of 0 out."
@@ -237,6 +280,9 @@ def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.
             least = Ends.closed(step.lowest, np.full(shape, np.inf)) if step.absent == "unlisted" else None
         else:
             ends, least = step.before(ends), least if least is None else step.before(least)
+    if hidden is not None:
+        low, high = np.where(absent, hidden.lowest, ends.low), np.where(absent, hidden.highest, ends.high)
+        ends = Ends(low, high, ends.low_open & ~absent, ends.high_open & ~absent)
     (low, high), lowest = ends.inside(), None if least is None else least.inside()[0]
     if whole and noise.whole:
         with np.errstate(invalid="ignore"):
@@ -250,19 +296,39 @@ def events_of(name: str, published: np.ndarray, steps: Sequence[Step], rows: np.
     chosen = np.ones(shape, dtype=bool) if rows is None else rows
     if rows is not None:
         setting = setting if _is_unknown(noise) else setting[chosen]
-        low, high, least = low[chosen], high[chosen], lowest if lowest is None else lowest[chosen]
-    return Events(noise, setting, low, high, lowest)
+        low, high, absent = low[chosen], high[chosen], absent[chosen]
+        lowest = lowest if lowest is None else lowest[chosen]
+        hidden = hidden if hidden is None else Suppressed(hidden.lowest[chosen], hidden.highest[chosen])
+    return Events(noise, setting, low, high, lowest, hidden, None if hidden is None else absent)
 
 
-def noise_and_rest(name: str, steps: Sequence[Step]) -> tuple[Noise, list[Any]]:
-    """The noise, which comes first, and what was done afterwards."""
+def _suppressed(name: str, hidden: Suppressed, noise: Noise, shape: tuple[int, ...], whole: bool) -> Suppressed:
+    """The ends of hidden counts, spread over the rows; or a refusal of what is not understood beside them."""
+    if not whole:
+        raise Refusal(
+            f"{name} is no count, and Suppressed is about true counts. Write pm.Poisson, pm.Binomial, pm.NegativeBinomial or alike."
+        )
+    if _is_unknown(noise):
+        raise Refusal(f"{name} has noise of an unknown scale, and counts that were suppressed. Give the scale as a number.")
+    return Suppressed(_spread(name, hidden.lowest, shape), _spread(name, hidden.highest, shape))
+
+
+def noise_and_rest(name: str, steps: Sequence[Step], hidden: Suppressed | None = None) -> tuple[Noise, list[Any]]:
+    """The noise, which comes first, or after ``hidden`` true counts, and what was done afterwards."""
     first = steps[0] if steps and isinstance(steps[0], Noise) else None
     later = list(steps[1:] if first is not None else steps)
-    if not later and first is None:
+    if not later and first is None and hidden is None:
         raise Refusal(f"Nothing is said of {name}. Write for example laws={{{name!r}: pymc_dp.DiscreteLaplace(10)}}.")
     if any(isinstance(step, Noise) for step in later):
         raise Refusal(
             f"{name} has noise that is not the first step. Write the noise first, one only, and then rounding, clipping, threshold."
+        )
+    if any(isinstance(step, Suppressed) for step in later):
+        raise Refusal(f"Suppressed is about true counts of {name}, before any noise. Write it first, and only once; or Threshold, last.")
+    if hidden is not None and not all(isinstance(step, Rounded) for step in later):
+        raise Refusal(
+            f"{name} was suppressed by its true counts, and was clipped or had a threshold besides, which is not understood together. Write"
+            " [Suppressed(1, 9), noise], with Rounded after it where that was done."
         )
     if any(isinstance(step, Threshold) for step in later[:-1]):
         raise Refusal(f"The threshold of {name} must be the last step. Write [noise, rounding, threshold].")

@@ -34,8 +34,8 @@ class Codebook:
     Parameters
     ----------
     steps : Step or list of Step
-        In the order in which they were taken: noise, then rounding or clipping, then a threshold. An OpenDP measurement that adds
-        noise, or randomises answers, stands for what it does.
+        In the order in which they were taken: what was suppressed, noise, then rounding or clipping, then a threshold. An OpenDP
+        measurement that adds noise, or randomises answers, stands for what it does.
     source : str
         Where it is said.
     promise : str

@@ -74,7 +74,39 @@ class Windows:
 
 def windows_of(name: str, events: Events) -> Windows:
     """The windows of the events of a variable that counts."""
-    return _tables(name, events.noise, np.asarray(events.setting), events.low, events.high)
+    setting = np.asarray(events.setting)
+    if events.hidden is None or events.absent is None:
+        return _tables(name, events.noise, setting, events.low, events.high)
+    return _without(name, events, np.broadcast_to(setting, events.low.shape))
+
+
+def _without(name: str, events: Events, setting: np.ndarray) -> Windows:
+    """The windows where some true counts were not published: of rows that were, without these; of the others, these alone."""
+    assert events.hidden is not None
+    assert events.absent is not None
+    there, shape = ~events.absent, events.low.shape
+    first, last = (np.asarray(end, dtype=int) for end in (events.hidden.lowest, events.hidden.highest))
+    starts, tops, tables = np.zeros(shape, dtype=int), np.zeros(shape), {}
+    if there.any():
+        shown = _tables(name, events.noise, setting[there], events.low[there], events.high[there])
+        starts[there], tops[there] = shown.start, shown.top
+        of_shown = zip(np.argwhere(there).tolist(), shown.first, shown.length, shown.start, strict=True)
+        for row, at, many, start in of_shown:
+            counts = start + np.arange(many)
+            weights = np.where((counts >= first[tuple(row)]) & (counts <= last[tuple(row)]), 0.0, shown.table[at : at + many])
+            if not (weights[counts >= 0] > 0).any():
+                number = events.low[tuple(row)]
+                raise Refusal(
+                    f"{name} holds {number:g}, which would not have been shown: {events.hidden.words}. Look at the row, or the ends."
+                )
+            tables[tuple(row)] = weights
+    for row in np.argwhere(events.absent).tolist():
+        starts[tuple(row)] = first[tuple(row)]
+        tables[tuple(row)] = np.ones(last[tuple(row)] - first[tuple(row)] + 1)
+    in_order = [tables[row] for row in np.ndindex(shape)]
+    lengths = np.array([table.size for table in in_order]).reshape(shape)
+    firsts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).reshape(shape)
+    return Windows(starts, firsts, lengths, tops, np.concatenate(in_order), np.zeros(shape, dtype=bool))
 
 
 def windows_above(name: str, events: Events) -> Windows:
