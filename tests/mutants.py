@@ -588,6 +588,11 @@ MUTANTS = (
         "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
+        "a forked child draws as well", "privacy/mechanisms.py", "    receipt.check_same_process()\n    return noisy\n", "    return noisy\n",
+        "one payment, one draw",
+        "test_ledger.py::test_a_fork_between_the_right_to_draw_and_the_noise[_opendp_laplace-laplace]",
+    ),
+    Mutant(
         "receipt not struck off", "privacy/receipts.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",
         "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
