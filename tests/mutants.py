@@ -107,6 +107,11 @@ MUTANTS = (
         "test_data.py::test_the_number_of_records_is_that_of_the_data_where_it_is_public",
     ),
     Mutant(
+        "a temporary file is looked for when it is needed", "releases/source.py",
+        "        elif key is not None:\n            check_temporary_folder()\n", "", "whether a release fails does not rest on one row",
+        "test_person_data.py::test_whether_a_temporary_file_is_needed_does_not_show",
+    ),
+    Mutant(
         "truth values of texts are missing", "families/values.py",
         'TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
