@@ -593,6 +593,14 @@ MUTANTS = (
         "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
     ),
     Mutant(
+        "lines of the program stay in a private model", "private_models/rewrite.py", "    forget_lines(private)\n", "",
+        "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
+        "lines of the program travel with a plan", "releases/shared_plan.py", "(dumped_without_lines(_Fields(", "(cloudpickle.dumps(_Fields(",
+        "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
         "a forked child draws as well", "privacy/mechanisms.py", "    receipt.check_same_process()\n    return noisy\n", "    return noisy\n",
         "one payment, one draw",
         "test_ledger.py::test_a_fork_between_the_right_to_draw_and_the_noise[_opendp_laplace-laplace]",
