@@ -107,6 +107,11 @@ MUTANTS = (
         "test_data.py::test_the_number_of_records_is_that_of_the_data_where_it_is_public",
     ),
     Mutant(
+        "a temporary file is looked for when it is needed", "releases/source.py",
+        "        elif key is not None:\n            check_temporary_folder()\n", "", "whether a release fails does not rest on one row",
+        "test_person_data.py::test_whether_a_temporary_file_is_needed_does_not_show",
+    ),
+    Mutant(
         "truth values of texts are missing", "families/values.py",
         'TRUTHS = {"false": 0.0, "f": 0.0, "no": 0.0, "n": 0.0, "true": 1.0, "t": 1.0, "yes": 1.0, "y": 1.0}', "TRUTHS: dict[str, float] = {}",
         "no record decides how others of its column are read",
@@ -586,6 +591,19 @@ MUTANTS = (
     Mutant(
         "no receipt demanded", "privacy/mechanisms.py", "    receipt.strike_off(mechanism, scale, exact.size)\n", "",
         "nothing is drawn that was not paid for", "test_ledger.py::test_the_seam_demands_a_receipt_for_this_draw",
+    ),
+    Mutant(
+        "lines of the program stay in a private model", "private_models/rewrite.py", "    forget_lines(private)\n", "",
+        "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
+        "lines of the program travel with a plan", "releases/shared_plan.py", "(dumped_without_lines(_Fields(", "(cloudpickle.dumps(_Fields(",
+        "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
+        "a forked child draws as well", "privacy/mechanisms.py", "    receipt.check_same_process()\n    return noisy\n", "    return noisy\n",
+        "one payment, one draw",
+        "test_ledger.py::test_a_fork_between_the_right_to_draw_and_the_noise[_opendp_laplace-laplace]",
     ),
     Mutant(
         "receipt not struck off", "privacy/receipts.py", "                self._left[wanted] -= 1\n", "", "one payment, one draw",

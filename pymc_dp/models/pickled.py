@@ -10,9 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.logprob.transforms import Transform
+from pytensor.graph.utils import Scratchpad
 
 from pymc_dp.models.allow_list import LIBRARIES, MOST_BITS, MOST_NUMBERS, MOST_TEXT, TOO_MUCH, is_of_a_library
 from pymc_dp.models.opaque import OWN, hidden_in
+from pymc_dp.models.source_lines import Nowhere, notes_without_lines
 
 
 def unlisted(things: object, known: Callable[[object], bool], declared: typing.Iterable[object] = ()) -> str | None:
@@ -38,7 +40,7 @@ class _Pickled(pickle.Pickler):
     """A pickle that is thrown away, and what was seen on the way."""
 
     def __init__(self, known: Callable[[object], bool], declared: typing.Iterable[object]) -> None:
-        super().__init__(_Nowhere())
+        super().__init__(Nowhere())
         self._known = known
         self._declared = {id(thing): thing for thing in declared}
         self.reason: str | None = None
@@ -73,6 +75,8 @@ class _Pickled(pickle.Pickler):
         """Called for everything else; what was looked at by other rules is not gone into."""
         if id(thing) in self._declared:
             return str, ()
+        if isinstance(thing, Scratchpad):  # of which no private model has the lines of the user's program
+            return dict, (notes_without_lines(thing),)
         if isinstance(thing, Transform):  # looked at by itself
             return str, ()
         if isinstance(thing, np.ndarray):
@@ -90,11 +94,3 @@ class _Pickled(pickle.Pickler):
         if not (custom or kind in OWN or kind.__module__.partition(".")[0] in LIBRARIES | {"frozendict"}):
             self._note(f"an object of type {kind.__name__}")
         return NotImplemented
-
-
-class _Nowhere:
-    """A file that keeps nothing."""
-
-    def write(self, data: bytes) -> int:
-        """Let it go."""
-        return len(data)

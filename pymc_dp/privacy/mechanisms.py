@@ -207,7 +207,9 @@ def _drawn(exact: np.ndarray, scale: float, receipt: Receipt, mechanism: str) ->
     if not 0 < scale < LARGEST_SCALE:
         raise Refusal("The noise scale must be positive and fit 64-bit integers.")
     receipt.strike_off(mechanism, scale, exact.size)
-    return _noised(exact, scale, mechanism)
+    noisy = _noised(exact, scale, mechanism)
+    receipt.check_same_process()
+    return noisy
 
 
 def exponential_mechanism(
@@ -230,6 +232,7 @@ def exponential_mechanism(
         if size < 0:
             raise Refusal("These are more choices than were paid for.")
         picked.append(_opendp_choice([int(score) for score in row], scale))
+    receipt.check_same_process()
     return picked
 
 
@@ -240,7 +243,9 @@ def generator(draws: Sequence[Draw], receipt: Receipt) -> np.random.Generator:
     """
     for draw in draws:
         receipt.strike_off(draw.mechanism, draw.scale, draw.size)
-    return np.random.default_rng()
+    rng = np.random.default_rng()
+    receipt.check_same_process()
+    return rng
 
 
 def truth_probability(scale: float, levels: int) -> float:
@@ -270,7 +275,9 @@ def randomised_responses(places: np.ndarray, levels: int, scale: float, receipt:
         raise Refusal("Levels are whole numbers below their number, one of every record.")
     truth = truth_probability(scale, levels)
     receipt.strike_off("answer", scale, places.size)
-    return np.asarray(_opendp_answers([int(place) for place in places], levels, truth), dtype=np.int64)
+    told = np.asarray(_opendp_answers([int(place) for place in places], levels, truth), dtype=np.int64)
+    receipt.check_same_process()
+    return told
 
 
 def _noised(exact: np.ndarray, scale: float, mechanism: str) -> np.ndarray:

@@ -127,6 +127,14 @@ class Receipt:
                 return
         raise Refusal(UNPAID)
 
+    def check_same_process(self) -> None:
+        """Refuse in a child of a fork that came between ``strike_off`` and the noise, as in a signal handler.
+
+        The child would draw noise of its own beside its parent's. Once noise is drawn a fork copies it, which tells nothing more.
+        """
+        if self._process is not process():
+            raise Refusal(UNPAID)
+
     def exchange(self, given_up: Sequence[Draw], instead: Draw) -> None:
         """Give up the right to some draws for the right to another, with which all draws cost no more than was charged.
 

@@ -18,6 +18,7 @@ from pymc_dp.models.bambi_models import from_bambi
 from pymc_dp.models.binned import in_bins
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.row_patterns import PATTERNS
+from pymc_dp.models.source_lines import forget_lines
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
@@ -196,6 +197,7 @@ def assembled(
     for variables in (private.free_RVs, private.deterministics):
         variables.sort(key=lambda variable: order.get(variable.name, len(order)))
     private.released, private.noise_aware = tuple(noisy for _, noisy in pairs), noise_aware
+    forget_lines(private)
     return private
 
 

@@ -6,11 +6,12 @@ the person's name, as the numbers that are read of them, and then each bucket is
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, TemporaryFile
 from typing import IO
 
 import numpy as np
 
+from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.persons import counted_rows
 from pymc_dp.releases.stored import ROWS_AT_ONCE
 
@@ -22,6 +23,24 @@ IN_MEMORY = 2**26
 """In bytes."""
 ROWS_TOGETHER = 2**19
 """So many rows are looked at together, in whole buckets."""
+
+
+def check_temporary_folder() -> None:
+    """See that a temporary file can be written, before anything is paid: a single row can decide whether one is needed.
+
+    Raises
+    ------
+    Refusal
+        When it cannot.
+    """
+    try:
+        with TemporaryFile() as trial:
+            trial.write(b"\0")
+    except OSError:
+        raise Refusal(
+            "Rows of persons beyond 64 MB go to a temporary file, and none can be written. Make room for it, or name a folder on a disk"
+            " with room: TMPDIR=/path/of/a/folder in the environment."
+        ) from None
 
 
 def blocks_that_count(blocks: Iterable[Mapping[str, np.ndarray]], at_most: int) -> Iterator[dict[str, np.ndarray]]:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import numpy as np
 
 from pymc_dp.families.values import Labels
+from pymc_dp.models.source_lines import dumped_without_lines
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.layout import counted
@@ -57,7 +58,7 @@ class SharedPlan:
         """Graphs of likelihoods hold functions, which only cloudpickle writes down."""
         import cloudpickle
 
-        return cloudpickle.loads, (cloudpickle.dumps(_Fields(dict(self.__dict__))),)
+        return cloudpickle.loads, (dumped_without_lines(_Fields(dict(self.__dict__))),)
 
     def __repr__(self) -> str:
         return f"SharedPlan({', '.join(self.columns)}; {counted(self.parts, 'part')})"

@@ -17,7 +17,7 @@ from pymc_dp.families.values import NO_LABELS, Labels, double_of
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
-from pymc_dp.releases.person_blocks import WHOSE, parts_of
+from pymc_dp.releases.person_blocks import WHOSE, check_temporary_folder, parts_of
 from pymc_dp.releases.person_names import check_key, names_in
 from pymc_dp.releases.spread import Spread, version_here
 from pymc_dp.releases.stored import (
@@ -109,6 +109,8 @@ class Source:
             if key is not None and (table := table.by_person(key, place_of)) is None:
                 raise Refusal(f"Rows of one {key} may lie in several parts of this table. {IN_FILES}")
             table.check(wanted, look)
+        elif key is not None:
+            check_temporary_folder()
         return cls(table, read, key)
 
     @property

@@ -1085,6 +1085,49 @@ def test_a_fork_in_a_signal_handler(tmp_path, child):
     assert ledger.remaining().epsilon == Fraction(9, 10)
 
 
+FORKING_AT_NOISE = """
+import os, signal, sys, numpy as np
+from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import Cost
+from pymc_dp.privacy.receipts import Draw, Receipt
+def fork(*_):
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+signal.signal(signal.SIGUSR1, fork)
+module, name, kind = np.random if sys.argv[1] == "default_rng" else mechanisms, *sys.argv[1:]
+plain = getattr(module, name)
+def noise(*arguments):
+    os.kill(os.getpid(), signal.SIGUSR1)
+    return plain(*arguments)
+setattr(module, name, noise)
+receipt = Receipt([Draw("y", kind, 1, 1, 1.0, 2)], Cost(1))
+draw = {
+    "_opendp_laplace": lambda: mechanisms.Laplace().draw(np.zeros(2, dtype=int), 1.0, receipt),
+    "_opendp_choice": lambda: mechanisms.exponential_mechanism([np.zeros(2, dtype=int)], 1.0, receipt),
+    "_opendp_answers": lambda: mechanisms.randomised_responses(np.zeros(2, dtype=int), 2, 1.0, receipt),
+    "default_rng": lambda: mechanisms.generator([Draw("y", "choice", 1, 1, 1.0, 2)], receipt),
+}[name]
+try:
+    os.write(1, f"drawn {draw()};".encode())
+except mechanisms.Refusal as reason:
+    os.write(1, f"{reason};".encode())
+"""
+
+
+@pytest.mark.parametrize(
+    ("noise", "kind"),
+    [("_opendp_laplace", "laplace"), ("_opendp_choice", "choice"), ("_opendp_answers", "answer"), ("default_rng", "choice")],
+)
+def test_a_fork_between_the_right_to_draw_and_the_noise(noise, kind):
+    """One payment, one answer: the child, which would draw noise of its own for it, is refused, and its parent is not."""
+    command = [sys.executable, "-W", "ignore", "-c", FORKING_AT_NOISE, noise, kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    child, parent = done.stdout.split(";")[:2]
+    assert child.startswith("This draw of noise has not been paid for")
+    assert parent.startswith("drawn")
+
+
 # ---------- any program
 
 

@@ -477,3 +477,40 @@ def test_data_inside_a_batched_operation(hide, rows):
         mu = pm.Normal("mu")
         pm.Bernoulli("y", logit_p=hide(mu), observed=Y)
     refused_or_clean(model, public=[a for a, _, _ in pmdp.inspect(model).arrays if hide is blockwise_op])
+
+
+# ---------- lines of the program, which these tests tell PyTensor to leave out, because it is faster
+LINE = b"7123.4567"
+
+
+def written_out(x, y):
+    """A model whose records may be in a line of the program, with operations that hold graphs and transforms that hold constants."""
+    with pm.Model(coords={"g": ["a", "b"]}) as model:
+        mu = pm.Normal("mu", 0, 1.5, dims="g", transform=pm.distributions.transforms.Interval(-9, 9))
+        sd = pm.Truncated("sd", pm.Normal.dist(1, 1), lower=0.1, upper=9)
+        mixed = pm.Mixture("mixed", [0.4, 0.6], [pm.Normal.dist(-1, 1), pm.Normal.dist(1, 1)])
+        pm.Deterministic("twice", 2 * mu[0] + mixed + 0.25)
+        pm.Potential("held", -0.5 * mu[1] ** 2)
+        pm.Normal("y", mu[0] + mu[1] * pm.Data("x", np.array(x)), sd, observed=np.array(y))
+    return model
+
+
+def test_no_line_of_the_program_is_in_what_leaves():
+    """PyTensor keeps the lines in which something was built, and those of their callers, where small data sets are written out."""
+    with pytensor.config.change_flags(traceback__limit=8):
+        model = written_out([0.1, 0.4, 0.7, 0.2], [0.5, 7123.4567, 0.25, 0.75])
+        bounds = {"x": (0, 1), "y": (-1, 1)}
+        assert LINE in cloudpickle.dumps(model), "the line must be in the user's model, or this test could not fail"
+        inspected, released = pmdp.inspect(model, bounds=bounds), pmdp.release(model, epsilon=1, bounds=bounds)
+        plan = pmdp.share_out(model, epsilon=1, bounds=bounds, parts=1, records=4).plan
+        private = pmdp.rewrite(written_out([0.1, 0.4, 0.7, 0.2], [0.5, 7123.4567, 0.25, 0.75]), released)
+        anew = pmdp.privatize(model, epsilon=1, bounds=bounds, noise_aware=False)
+    written = {name: cloudpickle.dumps(thing) for name, thing in locals().items() if name in ("inspected", "released", "plan")}
+    written |= {"rewritten": cloudpickle.dumps(private), "privatized": cloudpickle.dumps(anew)}
+    assert [name for name, pickled in written.items() if LINE in pickled or __file__.encode() in pickled] == []
+
+
+def test_a_line_with_many_numbers_is_not_taken_for_what_a_model_holds():
+    with pytensor.config.change_flags(traceback__limit=8):
+        model = written_out([0.1] * 36, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9] * 2)
+        assert pmdp.inspect(model, bounds={"x": (0, 1), "y": (-1, 1)}).problems == ()

@@ -129,6 +129,21 @@ def test_what_is_dealt_is_in_a_file_without_a_name(tmp_path, monkeypatch):
     assert seen == [(True, [])]
 
 
+def test_whether_a_temporary_file_is_needed_does_not_show(tmp_path, monkeypatch):
+    """One row more takes more than may stay in memory; where no file can be written both releases are refused, and nothing is paid."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    monkeypatch.setattr(person_blocks, "IN_MEMORY", N * 8 * 6)
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=1, neighbours="add_remove", unit=pmdp.Person("who", 3), create=True)
+    declared = {"bounds": BOUNDS, "neighbours": "add_remove", "unit": pmdp.Person("who", 3), "missing": {}}
+    for frame in (FRAME, pd.concat([FRAME, FRAME[:1]])):
+        said_of_it = refused(pmdp.release, model(PLACEHOLDERS), epsilon=1, data=frame, ledger=ledger, **declared)
+        assert said_of_it is not None
+        assert "TMPDIR" in said_of_it
+    shared = pmdp.share_out(model(PLACEHOLDERS), parts=1, epsilon=1, **declared)
+    assert "TMPDIR" in refused(pmdp.partial_statistics, shared.plan, FRAME, 0, whole=True)
+    assert ledger.remaining().epsilon == 1
+
+
 def test_two_variables_of_one_table_have_the_same_people():
     """Without dims, too: all are columns of the same rows. The key may be a pm.Data of the model, or none."""
     for keyed in (True, False):
