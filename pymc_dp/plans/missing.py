@@ -68,6 +68,19 @@ def missing_by_name(spec: ModelSpec, missing: object) -> dict[str, str | float]:
     return result
 
 
+def no_level(name: str, fill: float, levels: Iterable[float], instead: str, kind: str = "level") -> str:
+    """Why a missing value cannot count as this number, and a level that it can; ``instead`` is what to write where columns share none."""
+    such = next((level for level in levels if np.isfinite(level)), None)
+    share = "" if such is not None else f": the bounds of its columns share no {kind}"
+    remedy = f"Write one that it can have, such as {such:g}" if such is not None else instead
+    return f"a missing {name} cannot count as {fill:g}, which is no {kind} of {name}{share}. {remedy}"
+
+
+def leave_out(name: str) -> str:
+    """What to write where no level can stand for what is missing."""
+    return f"Write missing=[{name!r}] to leave records without it out"
+
+
 def in_words(missing: Missing, names: Collection[str] = ()) -> str:
     """What missing values of ``names``, or of whatever has any, count as, in words that are the same whatever records hold."""
     left_out = ", ".join(name for name, rule in missing.items() if rule == LEFT_OUT)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.models.structure import IN_GRAPH, Unreduced
-from pymc_dp.plans.bounds import bounds_by_name, covariate_bounds, needs
+from pymc_dp.plans.bounds import APART, bounds_by_name, covariate_bounds, needs
 from pymc_dp.plans.cells import checked_grid, grid_of, planned_cells
 from pymc_dp.plans.disjoint import Groups, disjoint_of
-from pymc_dp.plans.missing import LEFT_OUT, Missing, missing_by_name
+from pymc_dp.plans.missing import LEFT_OUT, Missing, leave_out, missing_by_name, no_level
 from pymc_dp.plans.moments import is_linear, planned_moments
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.protection import Individual, Protection
@@ -169,7 +169,8 @@ def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> Non
         if name not in levels:
             raise Unreduced(f'a missing {name} cannot count as {fill:g}, because {name} is not one of few levels. Write "left out"')
         if fill not in levels[name]:
-            raise Unreduced(f"a missing {name} cannot count as {fill:g}, which is no level of {name}. Write one that it can have")
+            each = f"{APART.format(name)} and a level of each"
+            raise Unreduced(no_level(name, fill, levels[name], each if name == likelihood.name else leave_out(name)))
 
 
 def check_noise_aware(likelihoods: Iterable[tuple[str, Regression | None]]) -> None:

@@ -24,7 +24,7 @@ from pymc_dp.models.truncated_priors import within_intervals
 from pymc_dp.models.unknowns import Unknown, by_name, unknown_of
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import Bounded, covariate_bounds
-from pymc_dp.plans.missing import LEFT_OUT
+from pymc_dp.plans.missing import LEFT_OUT, leave_out, no_level
 from pymc_dp.plans.plan import declared
 from pymc_dp.plans.protection import Protection
 from pymc_dp.privacy.accounting import Refusal
@@ -215,8 +215,10 @@ def _check_fills(spec: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str
     ends |= {name: (float(bounded.lower.max()), float(bounded.upper.min())) for name, bounded in bounds.items()}
     for name, fill in fills.items():
         levels = bounds[name].levels if name in bounds else None
-        if not ends[name][0] <= fill <= ends[name][1] or (levels is not None and fill not in levels):
-            raise Refusal(f"A missing {name} cannot count as {fill:g}, which is no value of {name}. Write one that it can have.")
+        lower, upper = ends[name]
+        if not lower <= fill <= upper or (levels is not None and fill not in levels):
+            words = no_level(name, fill, ends[name] if lower <= upper else (), leave_out(name), kind="value")
+            raise Refusal(f"{words[0].upper()}{words[1:]}.")
 
 
 def _value(likelihood: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:

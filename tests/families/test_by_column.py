@@ -237,6 +237,47 @@ def test_what_is_missing_counts_as_a_value_that_every_column_can_have(exact_seam
     np.testing.assert_array_equal(noisy.values[0, :, 0], np.clip(counts, *COUNTS.T).sum(axis=0))
 
 
+def test_columns_that_share_no_level_get_one_each(exact_seam):
+    """What the refusal names, written down: a variable for every column, with bounds and a level of its own."""
+    counts = arrays()[1].astype(float)
+    counts[:3] = np.nan
+    words = refused(pmdp.release, poisson(counts), epsilon=1.0, bounds={"y": [(0, 3), (5, 12)]}, missing={"y": 3})
+    assert words
+    assert "Write an observed variable for every column, as with observed=y[:, 0]" in words
+    assert "such as" not in words
+    with pm.Model() as model:
+        mu = pm.Gamma("mu", 2, 1, shape=2)
+        for c, name in enumerate(("y", "z")):
+            pm.Poisson(name, mu[c], observed=np.ma.masked_invalid(counts[:, c]))
+    released = pmdp.release(model, epsilon=EXACT, bounds={"y": (0, 3), "z": (5, 12)}, missing={"y": 3, "z": 5})
+    counts[:3] = 3, 5
+    np.testing.assert_array_equal([noisy.values[0, 0] for noisy in released.statistics], np.clip(counts, [0, 5], [3, 12]).sum(axis=0))
+
+
+def test_columns_of_a_covariate_that_share_no_level_are_left_out(exact_seam):
+    """What the refusal names, written down, by release and by draws from the posterior."""
+    x, y = np.array([[0, 3], [1, 4], [1, 5], [0, 5]] * 9, dtype=float), np.array([0, 1, 1, 0] * 9)
+    x[:4] = np.nan
+
+    def model():
+        with pm.Model() as model:
+            pm.Bernoulli("y", p=pm.math.sigmoid(pm.math.dot(x.astype("int64"), pm.Normal("b", shape=2))), observed=y)
+        return model
+
+    arguments = {"model": model(), "epsilon": 1.0, "bounds": {"y:0": [(0, 1), (3, 5)]}}
+    draws = {"draws": 1, "mechanism": pmdp.PosteriorSample(draws=1, truncate="prior", points=21)}
+    for door, more in ((pmdp.release, {}), (pmdp.sample, draws)):
+        words = refused(door, **arguments, **more, missing={"y:0": 3})
+        assert "Write missing=['y:0']" in (words or "")
+        assert door(**arguments, **more, missing=["y:0"]) is not None
+
+
+def test_a_level_that_columns_share_is_named():
+    words = refused(pmdp.release, poisson(arrays()[1]), epsilon=1.0, bounds={"y": COUNTS}, missing={"y": 99})
+    assert "Write one that it can have, such as 5" in (words or "")
+    assert pmdp.release(poisson(arrays()[1]), epsilon=1.0, bounds={"y": COUNTS}, missing={"y": 5}).statistics
+
+
 def test_columns_of_counts_add_up_and_are_told_apart():
     row = pmdp.inspect(poisson(arrays()[1]), bounds={"y": COUNTS}).rows[0]
     assert row.sensitivity == 6 + 31
