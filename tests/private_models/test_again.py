@@ -226,3 +226,10 @@ def test_leaving_one_out_does_not_start_by_itself(short):
     """A private fit has no log-likelihood of records. ``az.loo`` says so in place of a number that means something else."""
     with pytest.raises(TypeError, match="log likelihood not found"):
         az.loo(short[1])
+
+
+def test_leaving_one_out_would_leave_out_a_cell(short):
+    """What ``pm.compute_log_likelihood`` adds has an entry for each of three groups, and none for any of 600 records."""
+    model, tree = short
+    added = pm.compute_log_likelihood(tree.copy(deep=True), model=pmdp.private_model(tree, model), progressbar=False)
+    assert dict(added["log_likelihood"]["y"].sizes) == {"chain": 1, "draw": 5, "y_cell": 3}

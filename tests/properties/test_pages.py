@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PAGES = ["choosing.md", "large_data.md", "reading.md", "missing.md", "budgets.md"]
 SAMPLED = ["start.md", "planning.md", "networks_guide.md", "draws.md", "intervals.md", "checking.md", "federations.md", "pictures.md"]
-SAMPLED += ["pipeline.md"]
+SAMPLED += ["pipeline.md", "bins.md"]
 
 
 def blocks(page):
@@ -80,6 +80,15 @@ def test_the_blocks_of_a_user_page_run(page, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", SAMPLED)
 def test_the_blocks_of_a_page_that_samples_run(page, tmp_path, monkeypatch):
     run(ROOT / "docs" / page, tmp_path, monkeypatch)
+
+
+def test_no_page_has_code_that_no_test_runs():
+    """The tests name the pages whose blocks they run."""
+    tests = [Path(__file__), Path(__file__).with_name("test_docs.py"), ROOT / "tests" / "releases" / "test_command.py"]
+    run_by_tests = {page for test in tests for page in re.findall(r'"(\w+\.md)"', test.read_text())}
+    with_code = {page.name for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")] if "```python" in page.read_text()}
+    assert len(with_code) > 20
+    assert with_code - run_by_tests - {"reference.md"} == set()  # that page is made of docstrings, which run
 
 
 def outputs(notebook):

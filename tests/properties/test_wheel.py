@@ -11,6 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PICTURE = """
+import pymc_dp as pmdp
+import xarray as xr
+
+tree = xr.open_datatree("idata.nc").load()
+pmdp.plot_posteriors({"private": tree}, ["rate"])[0].figure.savefig("first.png")
+"""
 
 
 def run(*words, cwd, **more):
@@ -46,8 +53,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 
 @pytest.mark.slow
-def test_the_readme_runs_from_the_wheel(wheel):
-    """In an environment of its own: only what the wheel asks for is installed, so a missing dependency is found."""
+def test_the_readme_runs_from_the_wheel_to_a_picture(wheel):
+    """In an environment of its own: only what the wheel asks for is installed, so a missing dependency is found. Matplotlib comes later."""
     uv, built, folder = wheel
     python = folder / "clean" / ("Scripts" if os.name == "nt" else "bin") / "python"
     run(uv, "venv", "--python", sys.executable, folder / "clean", cwd=folder)
@@ -55,8 +62,12 @@ def test_the_readme_runs_from_the_wheel(wheel):
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
     assert "pm.Model" in blocks[0]
     script = folder / "first.py"
-    script.write_text("\n".join([*blocks[:3], "print(pmdp.__file__, pmdp.__version__)"]))
+    script.write_text("\n".join([*blocks[:3], 'idata.to_netcdf("idata.nc")', "print(pmdp.__file__, pmdp.__version__)"]))
     printed = run(python, script, cwd=folder, timeout=600)
     assert str(folder / "clean") in printed
     assert "returned  Bernoulli" in printed
     assert "rate[A]" in printed
+    run(uv, "pip", "install", "--python", python, "matplotlib", cwd=folder)
+    script.write_text(PICTURE)
+    run(python, script, cwd=folder, timeout=600)
+    assert (folder / "first.png").stat().st_size > 5_000
