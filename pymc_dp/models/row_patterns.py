@@ -178,11 +178,11 @@ def summed_over(likelihood: Likelihood, own: Likelihood) -> tuple[Likelihood, tu
     [entries] = likelihood.columns
     if many**entries > MOST_VALUES:
         raise Unreduced(
-            f"each of the {many}^{entries} rows of values that can occur would be counted, and at most {MOST_VALUES} are. Observe fewer"
+            f"each of the {many}^{entries} rows of values that can occur would be counted, and at most {MOST_VALUES:,} are. Observe fewer"
             " columns, or fewer values"
         )
     if (many - 1) * entries > MOST_TRIALS:
-        raise Unreduced(f"its rows are of {(many - 1) * entries} trials each, and at most {MOST_TRIALS} are summed over exactly enough")
+        raise Unreduced(f"its rows are of {(many - 1) * entries:,} trials each, and at most {MOST_TRIALS:,} are summed over exactly enough")
     rows = rows_of(entries, many)
     p = _probabilities(likelihood, own, entry, rows, many)
     _check_fine_enough(p, _probabilities(likelihood, own, entry, rows, many, finer=2), [*likelihood.inputs, *own.inputs])

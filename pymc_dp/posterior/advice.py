@@ -155,7 +155,9 @@ class Advice:
     def __repr__(self) -> str:
         refused = dict(self.refusals)
         several = [10**k for k in range(1, 7)] if self.records is None else sorted({self.records, *(10**k for k in range(1, 7))})
-        lines = [f"at epsilon {self.epsilon:g}, delta {self.delta:g}, {self.draws} draw{'s' if self.draws > 1 else ''} from the posterior:"]
+        lines = [
+            f"at epsilon {self.epsilon:g}, delta {self.delta:g}, {self.draws:,} draw{'s' if self.draws > 1 else ''} from the posterior:"
+        ]
         if self.promise:
             lines.append(
                 f"  one draw moves by {self.range:.4g} nats, so the likelihood is flattened to T = {self.temperature:.4g} ({self.promise});"

@@ -85,7 +85,7 @@ def _problems(tree: "xr.DataTree") -> "list[str]":
     if "sample_stats" in tree.children and "diverging" in tree["sample_stats"].data_vars:
         diverged = int(tree["sample_stats"]["diverging"].sum())
         if diverged:
-            problems.append(f"{diverged} of {chains * draws:,} draws diverged")
+            problems.append(f"{diverged:,} of {chains * draws:,} draws diverged")
     return problems
 
 

@@ -301,7 +301,7 @@ def _check_sizes(name: str, sizes: np.ndarray, grid: tuple[int, ...], cells: set
             raise Refusal(f"{name} has no cells: its records are all alike beforehand. Write its number of records as n=1000.")
     elif len(cells) > 1 or sizes.shape not in {(count,) for count in cells} | {grid}:
         raise Refusal(
-            f"{name} has {sizes.shape} numbers of records and {max(cells)} cells. Write n= with one for every cell, and arrays of this"
+            f"{name} has {sizes.shape} numbers of records and {max(cells):,} cells. Write n= with one for every cell, and arrays of this"
             " length in cells=."
         )
 

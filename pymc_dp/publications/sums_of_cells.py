@@ -108,7 +108,7 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
         raise Refusal(f"No number of {name} was published: all are NaN. Leave {name} out of the model.")
     if len(groups) > MOST_GROUPS:
         raise Refusal(
-            f"{name} has {len(groups)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
+            f"{name} has {len(groups):,} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
         )
     make = _counts if counts else _sums
     result = []

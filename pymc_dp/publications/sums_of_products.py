@@ -126,7 +126,7 @@ def _by_noise(
     kinds, which = np.unique(flat[:, 0], axis=0, return_inverse=True)
     if len(kinds) > MOST_GROUPS:
         raise Refusal(
-            f"{name} has {len(kinds)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
+            f"{name} has {len(kinds):,} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
         )
     every = cells.inputs if planned.sizes == "free" else inputs_of_table(planned, cells.inputs)
     result = []

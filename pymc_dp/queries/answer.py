@@ -100,7 +100,7 @@ class Price:
     def __repr__(self) -> str:
         paid = sum(epsilon > 0 for epsilon in self.own)
         return wrapped(
-            f"Price: epsilon {float(self.epsilon):.6g} for {len(self.questions)} question{'s' * (len(self.questions) != 1)}, {paid} of"
+            f"Price: epsilon {float(self.epsilon):.6g} for {len(self.questions):,} question{'s' * (len(self.questions) != 1)}, {paid:,} of"
             f" them with noise of their own (epsilon {float(self.separately):.6g} one by one);"
             f" {'fits' if self.fits else 'does not fit'} into what is left"
         )

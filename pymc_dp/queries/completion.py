@@ -84,7 +84,7 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int |
     """
     if not fast_enough(history):
         raise Refusal(
-            f"{len(history)} answers that tell {len(history.cells)} groups of records apart are too many for the posterior."
+            f"{len(history):,} answers that tell {len(history.cells):,} groups of records apart are too many for the posterior."
             ' Ask for method="blue", whose intervals are for questions fixed beforehand.'
         )
     atoms = len(history.cells)

@@ -137,7 +137,7 @@ class Terms:
             raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
         most = None if epsilon is None else exact_epsilon(epsilon)
         if most is not None and most > MOST_EPSILON:
-            raise Refusal(f"An epsilon above {MOST_EPSILON} protects nobody. Write for example epsilon=0.1.")
+            raise Refusal(f"An epsilon above {MOST_EPSILON:,} protects nobody. Write for example epsilon=0.1.")
         return cls(_width(width), _confidence(confidence), most, named)
 
 

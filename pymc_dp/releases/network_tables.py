@@ -26,7 +26,7 @@ def coefficients_draw(network: Network | None, unlike: str, weights: object, noi
     if weights is not None:
         raise Refusal("Fourier coefficients are shared by all families, so epsilon is not divided. Leave weights out.")
     if network.size() > MOST_COEFFICIENTS:
-        raise Refusal(f'The families have more than {MOST_COEFFICIENTS} coefficients together. Write mechanism="laplace".')
+        raise Refusal(f'The families have more than {MOST_COEFFICIENTS:,} coefficients together. Write mechanism="laplace".')
     difference, square = network.fourier_sensitivity(neighbours), network.fourier_square(neighbours)
     size = len(network.coefficients) - (neighbours == "replace")  # the empty one is the number of records
     scale = noise.calibrate(difference, square, total)
