@@ -1,4 +1,4 @@
-"""Rows of a few values with an unknown number of their own, such as the answers of a person and her ability: counted by pattern.
+"""Rows of a few values with a latent number per row, such as the answers of a person and their ability: the rows are counted by pattern.
 
 How many records have each row of values says everything. The probability of a row is that of its values given the unknown, which are
 independent then, summed over the unknown's own distribution.

@@ -1,4 +1,6 @@
-"""Hints before anything is paid for: which noise is narrower, how many numbers are released of how many records, what is protected."""
+"""Hints before anything is paid for: which noise is narrower, how many numbers are released and from how many records, what is
+protected.
+"""
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Plans -> a table of what would be released; or the reason why not and what to write instead. It holds words and numbers only."""
+"""Plans -> the table of ``inspect``: what would be released, or why not and what to write instead. It holds words and numbers only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Which is expected to be nearer to the truth: a release with noise, or draws from the posterior. Free: no record is read.
+"""Which is expected to be nearer to the truth: a release with noise, or draws from the posterior. It is free, because no record is read.
 
 The comparison is that of FGWC16, section 3, made finite: asymptotically a draw from the posterior after a noisy release has the
 squared error 2 / (n I), and a draw from a posterior at temperature T has (1 + T) / (n I); with few records noise outweighs the

@@ -1,4 +1,4 @@
-"""Which way of drawing a request and a model get: the one place that knows all of them."""
+"""Which way of drawing is taken for a request and a model. This is the one module that knows all of them."""
 
 from collections.abc import Callable
 

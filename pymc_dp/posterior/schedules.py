@@ -1,4 +1,4 @@
-"""The noun ``Schedule``: every update of a chain that pays on its way, and what all of them cost, known before the first is made."""
+"""The noun ``Schedule``: every update of a chain that pays on its way, and the cost of all of them, before the first is made."""
 
 from dataclasses import dataclass
 from fractions import Fraction

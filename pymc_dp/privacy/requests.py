@@ -1,4 +1,4 @@
-"""What a user writes to ask for draws from a posterior itself: how many, by which kind of chain, on which grid.
+"""What a user writes to ask for draws from the posterior itself: how many, by which kind of chain, on which grid.
 
 These are requests only. ``pymc_dp.posterior`` prices them and draws what they ask for.
 """

@@ -1,4 +1,4 @@
-"""Warnings, of one line each, where draws cannot be trusted: by R-hat, divergences, and values beyond the bounds."""
+"""Warnings, of one line each, if draws cannot be trusted: R-hat, divergences, and values beyond the bounds."""
 
 import warnings
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What ``pm.sample`` would refuse of its own arguments, found out before the records are paid for.
+"""What ``pm.sample`` would refuse of its own arguments, found before the records are paid for.
 
 Whatever PyMC can be asked without a model is asked of PyMC itself; the rest is compared with the user's model, of which the private one
 keeps the names and the priors. Settings of NUTS are tried on a model of one unknown, which takes the code that will read them.

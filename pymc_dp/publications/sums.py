@@ -1,4 +1,4 @@
-"""Statistics of records that nobody here has: published sums, with a publisher's noise, in place of the records of a model.
+"""Published sums, with a publisher's noise, in place of the records of a model, which nobody here has.
 
 What is planned for the model of a record says which sums its likelihood rests on. Published ones become ``NoisyStatistic`` values of that
 plan, from which ``rewrite`` makes the private model as it does from a release. Nothing is read but shapes, and nothing is charged.

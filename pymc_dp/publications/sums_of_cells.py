@@ -1,4 +1,4 @@
-"""Published counts, and sums of a family's statistics, by cell, as noisy statistics of what is planned for the model of a record.
+"""Published counts, and sums of a family's statistics, by cell -> noisy statistics, as the plan for the model of a record needs them.
 
 Shapes: G cells, C columns of the observed variable, K numbers, R statistics of a family.
 """

@@ -1,4 +1,4 @@
-"""Published sums of covariates, of a normal response, and of their products, as second moments of what is planned for a regression.
+"""Published sums of covariates, of a normal response and of their products -> second moments, as the plan for a regression needs them.
 
 A publisher adds noise to sums in its own units. Those of what is scaled to [-1, 1] about the middle of its bounds are combinations of
 these, with noise that is correlated. So here everything is scaled about 0, by the bound that is farther from it: then every moment is one

@@ -1,4 +1,4 @@
-"""What a session says: an ``Answer``, or a ``Price``. Nothing in them is from a record but through noise."""
+"""The nouns ``Answer`` and ``Price``, which a session returns. Whatever in them comes from a record has noise on it."""
 
 from dataclasses import dataclass
 from fractions import Fraction

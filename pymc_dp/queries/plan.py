@@ -1,4 +1,4 @@
-"""How one question will be answered, and what it will cost: from the question and earlier noisy answers.
+"""How a question will be answered, and what it will cost: decided from the question and earlier noisy answers.
 
 Nothing here can reach a record, so nothing that is decided here, no price and no refusal, depends on one.
 """

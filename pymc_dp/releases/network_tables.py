@@ -1,4 +1,6 @@
-"""The counts of a Bayesian network's variables from what is released once for several: Fourier coefficients, or a child's table."""
+"""The counts of a Bayesian network's variables, computed from noisy numbers that serve several of them: Fourier coefficients, or a
+child's table.
+"""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

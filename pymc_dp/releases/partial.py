@@ -1,4 +1,6 @@
-"""A release whose records are read in parts, by whoever holds them: exact sums of every part travel, and noise is added to all together."""
+"""A release whose records are read in parts, each by whoever holds it: the exact sums of the parts are added up, and noise is added
+once.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

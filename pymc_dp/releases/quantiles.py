@@ -1,4 +1,4 @@
-"""Private quantiles of single arrays of records, by the exponential mechanism on public candidates: what ``private_bounds`` chooses from.
+"""Private quantiles of single arrays of records, by the exponential mechanism on public candidates. ``private_bounds`` uses them.
 
 A candidate's score counts the values below it and above it in integers, so that what one record can do is known exactly. Everything is
 priced and checked first, then paid for, and then the records are read.
