@@ -34,8 +34,7 @@ FIELDS = (
 STRATEGIES, METHODS = ("as they come", "histogram first"), ("default", "blue")
 CONFIDENCE, EPSILON = 0.95, Fraction(2)
 HEAD = (
-    "data", "records", "strategy", "interval", "sessions", "answered", "of these free", "epsilon", "one by one", "held", "free, ms",
-    "paid, ms",
+    "data, records", "strategy", "interval", "sessions", "answered", "of these free", "epsilon", "one by one", "held", "ms",
 )  # fmt: skip
 SHORTEST, LONGEST = 0.005, 0.05
 """Of intervals, as shares of the records."""
@@ -182,18 +181,18 @@ def summary() -> None:
         "| epsilon, one by one | what a session cost, and what the questions would cost if each paid for itself |",
         "| held | the share of intervals that hold the exact answer, of all sessions together. Answers of one session share their noise, so"
         " this share varies more than that of as many independent answers |",
-        "| free, paid | the median time of an answer in milliseconds, on two cores shared with other work |",
+        "| ms | the median time of a free and of a paid answer in milliseconds, on two cores shared with other work |",
         "",
         f"| {' | '.join(HEAD)} |",
         "|---" * len(HEAD) + "|",
     ]
     for (data, records, strategy, method), some in found.groupby(["data", "records", "strategy", "method"], sort=False):
         answered = some["answered"].sum()
-        paid = f"{some['paid ms'].median():.0f}" if some["paid ms"].notna().any() else ""
+        paid = f", {some['paid ms'].median():.0f}" if some["paid ms"].notna().any() else ""
         lines.append(
-            f"| {data} | {records:,} | {strategy} | {method} | {len(some)} | {answered / some['questions'].sum():.1%} |"
+            f"| {data.split()[-1]}, {records:,} | {strategy} | {method} | {len(some)} | {answered / some['questions'].sum():.1%} |"
             f" {some['free'].sum() / answered:.1%} | {some['epsilon'].mean():.3g} | {some['one by one'].iloc[0]:.3g} |"
-            f" {some['held'].sum() / answered:.1%} | {some['free ms'].median():.0f} | {paid} |"
+            f" {some['held'].sum() / answered:.1%} | {some['free ms'].median():.0f}{paid} |"
         )
     PAGE.write_text("\n".join(lines) + "\n")
 

@@ -34,7 +34,7 @@ def page():
     for room in ROOMS:
         paths = sorted((PACKAGE / room).rglob("*.py")) if (PACKAGE / room).is_dir() else [PACKAGE / f"{room}.py"]
         modules = [path for path in paths if path.name != "__init__.py"]
-        lines += ["", f"## {room}", "", f"{ROOMS[room][0].upper()}{ROOMS[room][1:]}.", "", "| module | what lives there |", "|---|---|"]
+        lines += ["", f"## `{room}`", "", f"{ROOMS[room][0].upper()}{ROOMS[room][1:]}.", "", "| module | what lives there |", "|---|---|"]
         lines += [f"| `{path.relative_to(PACKAGE).with_suffix('')}` | {sentence(path)} |" for path in modules]
     return "\n".join([*lines, ""])
 

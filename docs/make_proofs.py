@@ -18,6 +18,8 @@ from proofs import once  # noqa: E402
 
 from pymc_dp.queries.language import question  # noqa: E402
 
+KINDS = (proofs.ALL_PAIRS, proofs.CERTIFIED_BOUND, proofs.ARGUED)
+
 
 def share(value, declared):
     """Of what is declared: "all", or four digits, rounded down."""
@@ -97,13 +99,13 @@ def answers():
 
 
 def everything():
-    """Lines for every sensitivity in the library."""
-    for one in proofs.SENSITIVITIES:
-        files = groupby((place.partition(":") for place in one.where), key=itemgetter(0))
-        where = "; ".join(
-            f"`{file}`: {', '.join(f'`{name}`' for _, _, name in places if name)}".removesuffix(": ") for file, places in files
-        )
-        yield f"| {one.of} | **{one.kind}** | `{one.test}` | {where} |"
+    """A list for each of the three kinds: every sensitivity, where it is computed, and its test."""
+    for kind, several in groupby(sorted(proofs.SENSITIVITIES, key=lambda one: KINDS.index(one.kind)), key=lambda one: one.kind):
+        yield from ("", f"**{kind[0].upper()}{kind[1:]}**", "")
+        for one in several:
+            files = groupby((place.partition(":") for place in one.where), key=itemgetter(0))
+            where = "; ".join(f"`{file}` {', '.join(f'`{name}`' for _, _, name in places if name)}".strip() for file, places in files)
+            yield f"* {one.of[0].upper()}{one.of[1:]}. In {where}. Test: `{one.test}`."
 
 
 @cache
@@ -142,10 +144,7 @@ sensitivity:
 
 What is released are sums over records. So two neighbouring data sets are as far apart as the records in which they differ, and it is
 enough to compare one record with another, or one with none. The tests also make the numbers smaller by 1 and check that the proofs then
-fail. A function that computes a sensitivity and is not in this table fails a test, too.
-
-| sensitivity | known by | test | computed by |
-|---|---|---|---|""".splitlines()
+fail. A function that computes a sensitivity and is not in these lists fails a test, too.""".splitlines()
 
 ONE_VALUE = """
 ## How to read the tables

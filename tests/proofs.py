@@ -1367,7 +1367,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("posterior/price.py:priced",),
-        "several draws from a posterior: the sensitivities above, once for every draw",
+        "several draws from a posterior: the sensitivity of one draw, once for every draw",
         ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
     ),
     Proved(
