@@ -3,10 +3,10 @@
     python benchmarks/queries.py run [--data DIRECTORY] [--rows 10000000] [--sessions 3] [--questions 1000]
     python benchmarks/queries.py summary
 
-A workload is random ranges of two columns, each with the length its 95 % interval may have, fixed before the first is asked. It is put
-to sessions over the census excerpt ``acs_nist_national`` (a folder of DIRECTORY, not shipped) and over generated rows in a Parquet file: as
-it comes, or after a histogram, whose bars are asked first because records that are in one bar only pay for one. Every exact
-answer is known here, so intervals can be counted that hold it. The noise has no seed.
+A workload is random ranges of two columns, each with the length its 95 % interval may have, fixed before the first is asked. It is put to
+sessions over ``acs_nist_national``, NIST's excerpt of the American Community Survey, (a folder of DIRECTORY, not shipped) and over
+generated rows in a Parquet file: as it comes, or after a histogram, whose bars are asked first because records that are in one bar only
+pay for one. Every exact answer is known here, so intervals can be counted that hold it. The noise has no seed.
 """
 
 import argparse
@@ -34,8 +34,7 @@ FIELDS = (
 STRATEGIES, METHODS = ("as they come", "histogram first"), ("default", "blue")
 CONFIDENCE, EPSILON = 0.95, Fraction(2)
 HEAD = (
-    "data", "records", "strategy", "interval", "sessions", "answered", "of these free", "epsilon", "one by one", "held", "free, ms",
-    "paid, ms",
+    "data, records", "strategy", "interval", "sessions", "answered", "of these free", "epsilon", "one by one", "held", "ms",
 )  # fmt: skip
 SHORTEST, LONGEST = 0.005, 0.05
 """Of intervals, as shares of the records."""
@@ -165,25 +164,35 @@ def summary() -> None:
     lines = [
         "# Questions under a budget, measured",
         "",
-        f"Written by `python benchmarks/queries.py`. {found['questions'].max():,} random ranges of one column, half of them cut by a"
-        f" range of a second, fixed before the first is asked. Each may have a {100 * CONFIDENCE:g} % interval of its own length, from"
-        f" {100 * SHORTEST:g} to {100 * LONGEST:g} % of the records. The session has epsilon {float(EPSILON):g}, and replacing one"
-        " record is protected. *As they come* means that each question is asked in turn. *Histogram first* means that every bar is asked"
-        ' beforehand, for the whole budget, and ranges are sums of bars. "One by one" is the sum of what every question costs by itself.'
-        ' "Held" is the share of intervals that hold the exact answer, of all sessions together; answers of one session share their noise,'
-        " so this share varies more than that of as many independent answers."
-        " Times are medians, on two cores shared with other work.",
+        "Written by `python benchmarks/queries.py`. How many [questions](queries.md) does a budget answer, and do the intervals hold the"
+        f" exact answers? {found['questions'].max():,} questions were fixed beforehand: how many records have a value within a random range"
+        " of one column, in half of them together with a range of a second column. Each question allows its"
+        f" {100 * CONFIDENCE:g} % interval a length of its own, from {100 * SHORTEST:g} to {100 * LONGEST:g} % of the number of records."
+        f" A session has epsilon {float(EPSILON):g}, and replacing one record is protected. `acs_nist_national` is NIST's excerpt of the"
+        " American Community Survey.",
+        "",
+        "| column | what it says |",
+        "|---|---|",
+        "| strategy | *as they come*: each question is asked in turn. *Histogram first*: all bars of a histogram are asked beforehand, for"
+        " the whole budget, and ranges are sums of bars |",
+        "| interval | *default*: the posterior; *blue*: the fixed-question interval ([kinds of answers](queries.md#what-an-answer-says)) |",
+        "| answered, of these free | the share of questions that were answered before the budget was spent, and the share of these that"
+        " cost nothing because earlier answers were precise enough |",
+        "| epsilon, one by one | what a session cost, and what the questions would cost if each paid for itself |",
+        "| held | the share of intervals that hold the exact answer, of all sessions together. Answers of one session share their noise, so"
+        " this share varies more than that of as many independent answers |",
+        "| ms | the median time of a free and of a paid answer in milliseconds, on two cores shared with other work |",
         "",
         f"| {' | '.join(HEAD)} |",
         "|---" * len(HEAD) + "|",
     ]
     for (data, records, strategy, method), some in found.groupby(["data", "records", "strategy", "method"], sort=False):
         answered = some["answered"].sum()
-        paid = f"{some['paid ms'].median():.0f}" if some["paid ms"].notna().any() else ""
+        paid = f", {some['paid ms'].median():.0f}" if some["paid ms"].notna().any() else ""
         lines.append(
-            f"| {data} | {records:,} | {strategy} | {method} | {len(some)} | {answered / some['questions'].sum():.1%} |"
+            f"| {data.split()[-1]}, {records:,} | {strategy} | {method} | {len(some)} | {answered / some['questions'].sum():.1%} |"
             f" {some['free'].sum() / answered:.1%} | {some['epsilon'].mean():.3g} | {some['one by one'].iloc[0]:.3g} |"
-            f" {some['held'].sum() / answered:.1%} | {some['free ms'].median():.0f} | {paid} |"
+            f" {some['held'].sum() / answered:.1%} | {some['free ms'].median():.0f}{paid} |"
         )
     PAGE.write_text("\n".join(lines) + "\n")
 

@@ -26,13 +26,15 @@ def page():
     lines = [
         "# Modules",
         "",
-        "Made by `python docs/make_modules.py` from what every module says of itself. What the folders are for, and their",
+        "For those who look for a place in the code. It is made by `python docs/make_modules.py` from the first paragraph of every module.",
+        "The order of the folders is explained in [architecture](architecture.md). An arrow stands between what a module is given and what",
+        "it makes of that. Papers have the short names of [theory](theory.md), and words such as *cell* and *plug-in* are in the",
+        "[glossary](glossary.md).",
     ]
-    lines += ["order, is in [architecture.md](architecture.md)."]
     for room in ROOMS:
         paths = sorted((PACKAGE / room).rglob("*.py")) if (PACKAGE / room).is_dir() else [PACKAGE / f"{room}.py"]
         modules = [path for path in paths if path.name != "__init__.py"]
-        lines += ["", f"## {room}", "", "| module | what lives there |", "|---|---|"]
+        lines += ["", f"## `{room}`", "", f"{ROOMS[room][0].upper()}{ROOMS[room][1:]}.", "", "| module | what lives there |", "|---|---|"]
         lines += [f"| `{path.relative_to(PACKAGE).with_suffix('')}` | {sentence(path)} |" for path in modules]
     return "\n".join([*lines, ""])
 

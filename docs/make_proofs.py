@@ -7,6 +7,7 @@ import sys
 from functools import cache
 from itertools import groupby
 from math import ceil, floor, log
+from operator import itemgetter
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -16,6 +17,8 @@ import proofs  # noqa: E402 - it is with the tests
 from proofs import once  # noqa: E402
 
 from pymc_dp.queries.language import question  # noqa: E402
+
+KINDS = (proofs.ALL_PAIRS, proofs.CERTIFIED_BOUND, proofs.ARGUED)
 
 
 def share(value, declared):
@@ -96,10 +99,13 @@ def answers():
 
 
 def everything():
-    """Lines for every sensitivity in the library."""
-    for one in proofs.SENSITIVITIES:
-        where = ", ".join(f"`{place}`" for place in one.where)
-        yield f"| {one.of} | **{one.kind}** | `{one.test}` | {where} |"
+    """A list for each of the three kinds: every sensitivity, where it is computed, and its test."""
+    for kind, several in groupby(sorted(proofs.SENSITIVITIES, key=lambda one: KINDS.index(one.kind)), key=lambda one: one.kind):
+        yield from ("", f"**{kind[0].upper()}{kind[1:]}**", "")
+        for one in several:
+            files = groupby((place.partition(":") for place in one.where), key=itemgetter(0))
+            where = "; ".join(f"`{file}` {', '.join(f'`{name}`' for _, _, name in places if name)}".strip() for file, places in files)
+            yield f"* {one.of[0].upper()}{one.of[1:]}. In {where}. Test: `{one.test}`."
 
 
 @cache
@@ -122,38 +128,51 @@ def page():
 
 INTRODUCTION = """# How every sensitivity is known
 
-Made by `docs/make_proofs.py` from `tests/proofs.py`, whose proofs `tests/properties/test_proofs.py` runs. Noise is calibrated to how far
-one record can move the integers that are released, and everything rests on that number. Each is known in one of three ways.
+For those who must check the promise itself. Noise is in proportion to the *sensitivity*: how far one record can move the integers that
+are released, in L1 for Laplace noise and in L2 for Gaussian noise ([glossary](glossary.md)). If a sensitivity were too small, the promise
+would be false. So this page lists every sensitivity in the library, says how it is known, and shows what the proofs found. It is made by
+`docs/make_proofs.py` from `tests/proofs.py`; `tests/properties/test_proofs.py` runs the proofs. There are three ways to know a
+sensitivity:
 
-* **all pairs**: every vector of integers that a record can become is listed, or a set that holds them all, and the largest distance
-  of two of them is found exactly. What is listed is what the code makes of doubles, roundings included.
-* **certified bound**: the integers are products of integers in a box; their largest distance is bounded in exact integers or fractions,
-  on the whole box, without trying.
-* **argument + tested pairs**: a written argument, in the docstring or in [theory.md](theory.md), and pairs that try to exceed what it says.
+* **all pairs**: every vector of integers that a record can become is listed, or a larger set that holds them all, and the largest
+  distance between two of them is found exactly. The package's own code makes the integers from floating-point numbers, so its rounding is
+  included.
+* **certified bound**: the integers are products of integers in a box, and their largest distance is bounded for the whole box at once, in
+  exact integers or fractions.
+* **argument + tested pairs**: there is a written argument, in the docstring or in [theory.md](theory.md), and a test tries pairs that
+  could exceed what it says.
 
-Released sums add up over records, so two neighbouring data sets are as far apart as the records they differ in: it is enough to look at
-one record against another, or one against none. The tests also make the numbers smaller by 1 and see the proofs refuse them, and a
-function that makes a new sensitivity but is not in this table fails a test.
-
-| sensitivity | known by | test | in |
-|---|---|---|---|""".splitlines()
+What is released are sums over records. So two neighbouring data sets are as far apart as the records in which they differ, and it is
+enough to compare one record with another, or one with none. The tests also make the numbers smaller by 1 and check that the proofs then
+fail. A function that computes a sensitivity and is not in these lists fails a test, too.""".splitlines()
 
 ONE_VALUE = """
+## How to read the tables
+
+Each table compares what the library charges for (*declared*) with two numbers, written *proved / attained*. Proved is the bound of the
+proof, and attained the distance of some pair of records; both are shares of what is declared. "all / all" says that no two records are
+further apart than declared, and that some pair is as far apart. "all / 0.9999" says that the furthest pair that was found is 0.9999 times
+as far apart. Integers are in *lattice units*: multiples of the step to which statistics are rounded.
+
 ## Statistics of one value
 
-A value is filled, clamped, mapped by t and scaled; then it is rounded and clipped to integers. Subtracting, dividing, multiplying, rounding
-and clipping never change the order of doubles (IEEE 754 rounds correctly), so the integers stay in their box whatever a logarithm or a
-power before them said, and only the box counts. The Normal family squares the integer itself, so there are 65,537 vectors. A cosine and a
-sine of the same angle are on a circle: if each is right to 2**-45 (numpy's are right to 2**-50), what they become is one of the listed
-points near it. That nothing is listed that does not occur is found by halving the doubles around every place where an integer changes:
-131,074 doubles or more for a statistic, each of which the code is asked about.
+What happens to a value: it is filled if it is missing, clamped to its bounds, mapped by the statistic's function t and scaled; then it is
+rounded, and clipped to the integers of a box. IEEE 754 arithmetic rounds correctly, so subtracting, dividing, multiplying, rounding and
+clipping never change the order of floating-point numbers. Hence the integers stay in their box, whatever error a logarithm or a power
+made before, and for most likelihoods it is enough to look at the corners of the box.
 
-The largest L1 distance is found from signs: it is the largest, over signs of the coordinates, of the range of the signed sum. In a box
-all distances are largest at corners. In private cells, and where a record may come or go, the count is among the statistics, in a basis
-whose entries are never negative and add up to the same total for every value, which is checked too: one record more or less moves L1 by the
-total, a move to another cell by twice that, and no two values in one cell are further apart.
+Three need more. The Normal family squares the integer itself, so all its 65,537 vectors are gone through. A cosine and a sine of one
+angle lie on a circle: if each is right to 2**-45 (numpy's are right to 2**-50), the integers are one of the listed points near it. And
+where values are listed one by one, nothing may be listed that does not occur: the test finds, by bisection, all floating-point numbers at
+which an integer changes, 131,074 of them or more for a statistic, and asks the code about each.
 
-Bounds are in the user's units, L1 and totals in lattice units. Shares are of what is declared: proved / attained by some pair.
+*L1* is the largest distance in L1, and *squared L2* that in L2, of two records in the same cell. The largest L1 distance is found by
+going through the signs of the coordinates: for given signs it is the range of a signed sum. *Total* is for private cells, and for records
+that come or go. The number of records is then among the statistics, which are never negative and add up to the same total for every value
+(this is checked, too). So one record more or less moves L1 by the total, a move to another cell moves it by twice that, and no two values
+in one cell are further apart.
+
+Bounds are in the user's units.
 
 | likelihood | bounds | gone through | L1 declared | L1 | squared L2 | total declared | total | squared L2 in cells |
 |---|---|---|---|---|---|---|---|---|""".splitlines()
@@ -161,23 +180,33 @@ Bounds are in the user's units, L1 and totals in lattice units. Shares are of wh
 RECORDS = """
 ## Whole records
 
-All records of whole numbers (others are rounded to these), through the sums that a release adds noise to: without and with a private
-index of three levels, under both kinds of neighbours. What is declared is what is proved and attained, in L1 and squared L2.
+All records of whole numbers (other numbers are rounded to these), through the same sums that a release adds noise to. There are two
+numbers of records and of pairs: without a private index, and with one of three levels. The last four columns are the L1 sensitivity for
+public cells and with the private index, for a record that is replaced and for one that is added or removed. In every row what is declared
+is both proved and attained, in L1 and in squared L2.
 
-| likelihood | columns | records | pairs | L1: public cells | private index | add or remove | private index, add or remove |
+| likelihood | columns | records | pairs | replace: public cells | private index | add or remove: public cells | private index |
 |---|---|---|---|---|---|---|---|""".splitlines()
 
 MOMENTS = """
 ## Second moments
 
-The integers are products of two integers of at most 2**15, so no rounding has to be allowed for beyond them. **L1**: for given signs of
-all differences the distance is that of one signed sum at two records, so its largest value is the range of a quadratic form over a box.
-That is taken on one of the box's faces, at a stationary point, in fractions; all signs (once of those that differ by the order of
-features) and all faces are gone through, and no argument about shape is needed. For more features the bound is a concave quadratic, whose
-tangent is checked in fractions. **Squared L2**: branch and bound over the half-differences h of two records, in integers, with nothing left
-open; for more features, corners. Where products with one response are multiplied, and all others by less, signs and boxes are gone through
-in the same way, multiplied; for more features the bound is a quadratic in one number of the features and one of the response. L1 is in
-units of 1, everything being scaled to [-1, 1]; counted: a record may leave its cell. The slow suite adds five private entries.
+The integers are products of two integers of at most 2**15, so nothing else is rounded.
+
+* **L1, up to four private entries.** For given signs of all differences, the distance is that of one signed sum at two records. Its
+  largest value is the range of a quadratic form over a box, which is taken at a stationary point of one of the box's faces, in fractions.
+  All signs (only once those that differ by the order of features) and all faces are gone through; no argument about the shape of the
+  function is needed.
+* **L1, more entries.** The bound is a concave quadratic, whose tangent is checked in fractions.
+* **Squared L2.** Branch and bound over the half-differences of two records, in integers, until nothing is left open; for more entries,
+  corners of the box.
+* **Multiplied sums.** "times 2, with the response 3" says that products with the response are multiplied by 3 before the noise, and all
+  others by 2 ([theory](theory.md#linear-likelihoods)). Signs and boxes are gone through in the same way; for more entries the bound is a
+  quadratic in one number of the features and one of the response.
+
+Here L1 is in units of 1, everything being scaled to [-1, 1]. "Public (1, 0.5)" are the values of public features. "Counted": a record may
+leave its cell, or come or go. The slow tests add a case of five private
+entries.
 
 | private features and responses | proof | L1 declared | L1 | squared L2 |
 |---|---|---|---|---|""".splitlines()
@@ -185,8 +214,8 @@ units of 1, everything being scaled to [-1, 1]; counted: a record may leave its 
 NETWORKS = """
 ## Fourier coefficients of networks
 
-Every network whose arrows go from earlier variables to later ones, with all numbers of levels; all pairs of records. The slow suite adds
-three variables of up to five levels, four of two and three, all 1,024 networks of five variables of two levels, and twelve of five
+Every network whose arrows go from earlier variables to later ones, with all numbers of levels, and all pairs of records. The slow tests
+add three variables of up to five levels, four of two and three, all 1,024 networks of five variables of two levels, and twelve of five
 variables of up to five levels.
 
 | variables | levels | networks | pairs of records | L1 and squared L2: proved / attained |
@@ -195,7 +224,8 @@ variables of up to five levels.
 TOTALS = """
 ## Totals over individuals
 
-All that one individual can add to totals that are whole numbers, against all that another can.
+Rows that are totals (`unit=pymc_dp.Individual(...)`): everything that one individual can add to them, against everything that another
+can, or against nothing.
 
 | totals | L1 declared | L1 | squared L2 |
 |---|---|---|---|""".splitlines()
@@ -203,17 +233,18 @@ All that one individual can add to totals that are whole numbers, against all th
 QUESTIONS = """
 ## Questions about a table
 
-All pairs of cells, the cells of what is not in the schema included; in lattice units.
+All pairs of cells, with the extra cells for values that are not in the schema. In lattice units: the smallest step between two possible
+answers is 1.
 
-| question | cells | replace | add or remove | replace: proved / attained | add or remove |
+| question | cells | declared, replace | declared, add or remove | replace: proved / attained | add or remove |
 |---|---|---|---|---|---|""".splitlines()
 
 ANSWERS = """
 ## Randomised answers
 
-Records of values at every edge, between edges, beyond all, infinite and missing: nothing else happens to a double. Each has a level, by
-itself, and a law of its answer, in fractions; over all pairs of records and all answers the largest ratio of two probabilities is found
-exactly, and compared with exp(epsilon) in 80 digits. Its logarithm is what an answer costs.
+Records are tried with values at every edge of the bins, between edges, beyond all edges, infinite and missing: no other value is treated
+differently. Each record has a level and a probability of every answer, in fractions. The largest ratio of the probabilities of one
+answer, over all pairs of records, is found exactly and compared with exp(epsilon) in 80 digits. Its logarithm is what an answer costs.
 
 | bins | levels | records | pairs | epsilon | logarithm of the largest ratio | pairs within epsilon |
 |---|---|---|---|---|---|---|""".splitlines()
@@ -221,13 +252,17 @@ exactly, and compared with exp(epsilon) in 80 digits. Its logarithm is what an a
 REMAINS = """
 ## What is not proved here
 
-That a covariate or an index is mapped into its levels whatever it holds (tested), and that features lie between the ends that interval
-arithmetic gives them: integers are clipped afterwards, so that sensitivities do not rest on that. That numpy subtracts, multiplies, divides
-and rounds as IEEE 754 says.
+* That a private covariate or index gets one of its levels whatever it holds. This is tested.
+* That a feature lies between the ends that interval arithmetic gives it. The promise does not rest on that, because the integers are
+  clipped afterwards.
+* That numpy subtracts, multiplies, divides and rounds as IEEE 754 says.
 
-Not tight: `bounds={"X": pymc_dp.Norm(r)}` keeps the covariates of a regression in a ball, and what is charged for second moments is
-that of the box around it. A variable of three levels without a parent, drawn from a posterior, is charged for two splits at both of its
-records, where three of these four can move. VonMises is charged 2 lattice units in 92,684 too much.
+Some sensitivities are larger than needed, so that noise is wider than it must be:
+
+* `bounds={"X": pymc_dp.Norm(r)}` keeps the covariates of a regression in a ball, and second moments are charged for the box around it.
+* A variable of three levels without a parent, whose probabilities are drawn from a posterior, is charged for two binary splits of each of
+  the two records; only three of these four can differ.
+* VonMises is charged 2 lattice units of 92,684 too much.
 """.splitlines()
 
 

@@ -386,7 +386,7 @@ def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mappin
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:
     """What would make ``pm.sample`` fail after the records have been paid for is refused before."""
     if not is_whole(draws, 1, MOST_DRAWS):
-        raise Refusal(f"draws must be an integer from 1 to {MOST_DRAWS}. Write for example sample(1000, epsilon=1.0).")
+        raise Refusal(f"draws must be an integer from 1 to {MOST_DRAWS:,}. Write for example sample(1000, epsilon=1.0).")
     if sampler.get("return_inferencedata", True) is not True or sampler.get("trace") is not None:
         raise Refusal(
             "sample returns a DataTree. Leave return_inferencedata and trace out, or use pm.sample(model=pymc_dp.privatize(...))."

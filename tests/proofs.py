@@ -199,14 +199,15 @@ def holding(family: Family, domain: Domain) -> tuple[str, np.ndarray]:
         return "262,144 lattice points near the circle, all pairs", near_circle(POINTS)
     if name in {"Normal", "LogNormal"}:
         u = np.arange(-POINTS, POINTS + 1)
-        return "65,537 lattice values, all pairs", u[:, None] if K == 1 else np.stack([u * POINTS, u * u], axis=-1)
+        return "65,537 vectors, all pairs", u[:, None] if K == 1 else np.stack([u * POINTS, u * u], axis=-1)
     if isinstance(family, Scaled):
-        return f"the box of {K} lattice values, whatever t(y) is", np.array(list(product((-POINTS, POINTS), repeat=K)))
+        words = "the ends of one integer" if K == 1 else f"the corners of a box of {K} integers"
+        return words, np.array(list(product((-POINTS, POINTS), repeat=K)))
     low, high = int(domain.lower), int(domain.upper)
     if K > 1 or domain.levels:
         values = every_record(family, domain)
-        return f"{len(values):,} records, all pairs", integers_of(family, domain, values)
-    return f"all integers from {low:,} to {high:,}", np.array([[low], [high]])
+        return f"{len(values):,} values, all pairs", integers_of(family, domain, values)
+    return f"the ends of {low:,} to {high:,}", np.array([[low], [high]])
 
 
 def every_record(family: Family, domain: Domain) -> np.ndarray:
@@ -579,7 +580,7 @@ class Linear:
     @property
     def title(self) -> str:
         """In words."""
-        shown = f", public {', '.join(f'{x:g}' for x in self.public)}" if self.public else ""
+        shown = f", public ({', '.join(f'{x:g}' for x in self.public)})" if self.public else ""
         many = f"{self.responses} response{'s' * (self.responses > 1)}"
         words = " known" if self.known else " unknown"
         every, response = self.multipliers
@@ -1188,7 +1189,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("models/tabulated.py:Table.sensitivity",),
-        "a table of values, counts in bins, of rows of values",
+        "counts of each value, of each bin, or of each row of values",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
@@ -1203,7 +1204,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("families/von_mises.py:VonMises.sensitivity",),
-        "VonMises, if a cosine is right to 2**-45",
+        "VonMises, if numpy's cosines and sines are right to 2**-45",
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
@@ -1213,27 +1214,28 @@ SENSITIVITIES = (
             "families/categorical.py:Categorical.cell_sensitivity", "models/tabulated.py:Table.cell_sensitivity",
             "families/normal.py:Normal.cell_sensitivity", "families/von_mises.py:VonMises.cell_sensitivity",
         ),
-        "all families with the count, in private cells or where a record comes or goes",
+        "all families with the number of records among the statistics: in private cells, or if a record comes or goes",
         ALL_PAIRS, f"{HERE}test_cells",
     ),
     Proved(
         ("plans/cells.py:planned_cells", "plans/statistic.py:over_columns", "families/by_column.py:of_record"),
-        "whole records in cells: private index, columns, add or remove",
+        "whole records in cells: with a private index, with several columns, under both kinds of neighbours",
         ALL_PAIRS, f"{HERE}test_whole_records",
     ),
     Proved(
         ("families/by_column.py:ByColumn.sensitivity", "families/by_column.py:ByColumn.cell_sensitivity"),
-        "one value of columns with bounds of their own: that of the widest; with the count, where that is the same in all",
+        "one value of several columns with bounds of their own: the sensitivity of the widest column; with the number of records, if it is"
+        " the same in all columns",
         ARGUED, "test_by_column.py::test_sums_with_public_weights_move_by_no_more_than_is_paid_for",
     ),
     Proved(
         ("families/family.py:Sensitivity.of_rows",),
-        "all rows of a person in cells, of which so many count: places that each hold a record or nothing",
+        "all rows of a person in cells, of which at most m count: m places, each with a record or nothing",
         ALL_PAIRS, f"{HERE}test_all_rows_of_a_person",
     ),
     Proved(
         ("families/family.py:Sensitivity.of_rows",),
-        "second moments and scores of all rows of a person: the triangle inequality over places",
+        "second moments and scores of all rows of a person: the triangle inequality over the m places",
         ARGUED, "test_persons.py::test_nobody_climbs_above_what_is_paid_for",
     ),
     Proved(
@@ -1258,7 +1260,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("families/residuals.py:sensitivity_of",),
-        "sums of residuals, at any coefficients and clamps",
+        "sums of residuals, whatever the coefficients and the clamps are",
         ARGUED, "test_residuals.py::test_no_two_records_are_further_apart",
     ),
     Proved(
@@ -1266,12 +1268,12 @@ SENSITIVITIES = (
             "families/scores.py:Scores.sensitivity", "families/scores.py:Scores.most_added",
             "families/second_moments.py:Regression.sensitivity",
         ),
-        "scores and their information, where a response has a link",
+        "scores and their information, of regressions with a link",
         CERTIFIED_BOUND, f"{HERE}test_scores",
     ),
     Proved(
         ("releases/projection.py:Projection.planned",),
-        "sums over all records, weighted by public features: every value of every record",
+        "sums over all records, weighted by public features: all values of all records",
         ALL_PAIRS, "test_projection.py::test_no_record_moves_the_sums_further_than_is_paid_for_and_one_does",
     ),
     Proved(
@@ -1281,12 +1283,12 @@ SENSITIVITIES = (
     ),
     Proved(
         ("families/second_moments.py:Regression._counted_reach", "plans/moments.py:planned_moments"),
-        "second moments in private cells, and of a record that comes or goes",
+        "second moments in private cells, or if a record comes or goes",
         CERTIFIED_BOUND, f"{HERE}test_plans_of_linear_likelihoods",
     ),
     Proved(
         ("plans/totals.py:planned_totals",),
-        "totals over individuals, of whole numbers: up to four rows and events; for more, the same argument",
+        "totals over individuals, in whole numbers: up to four rows and events; the argument for more is the same",
         ALL_PAIRS, f"{HERE}test_totals",
     ),
     Proved(
@@ -1294,7 +1296,7 @@ SENSITIVITIES = (
             "plans/network.py:Network.fourier_sensitivity", "plans/network.py:Network.fourier_square",
             "releases/network_tables.py:coefficients_draw",
         ),
-        "Fourier coefficients: all networks of up to four variables of two levels, and more",
+        "Fourier coefficients of small networks: all networks of up to four variables of two levels, and others",
         ALL_PAIRS, f"{HERE}test_networks",
     ),
     Proved(
@@ -1304,12 +1306,12 @@ SENSITIVITIES = (
     ),
     Proved(
         ("releases/network_tables.py:from_child",),
-        "counts read from a child's noisy ones: nothing more is released, multiplied by what is written",
+        "counts of a variable that are sums of its child's noisy counts: nothing is released for them",
         ARGUED, "test_networks.py::test_noise_of_shared_counts_has_the_variance_it_is_modelled_with",
     ),
     Proved(
         ("releases/cells.py:PublicCells.draws",),
-        "the draws of noise of one observed variable: the numbers of its plan",
+        "noise of one observed variable: it is drawn with the sensitivity of the plan",
         ARGUED, "test_privacy.py::test_the_charge_is_attained_by_some_pair",
     ),
     Proved(
@@ -1319,22 +1321,23 @@ SENSITIVITIES = (
     ),
     Proved(
         ("posterior/grid.py:_sensitivity_of_pairs",),
-        "draws on a grid, up to 64 records that can occur: found by all pairs",
+        "draws on a grid, if at most 64 different records can occur: all pairs of these",
         ALL_PAIRS, f"{HERE}test_listed_records",
     ),
     Proved(
         ("posterior/grid.py:_sensitivity_of_pairs",),
-        "draws on a grid, up to 4,096 records that can occur: twice the largest difference",
+        "draws on a grid, if at most 4,096 different records can occur: twice the largest difference of two at a point",
         ARGUED, f"{HERE}test_more_listed_records",
     ),
     Proved(
         ("posterior/grid.py:_sensitivity_of_clipped",),
-        "draws on a grid, records clipped between two integers at every point, whatever these are: all pairs of corners",
+        "draws on a grid, if log-likelihoods of records are clipped between two integers at every point: all pairs of corners, whatever the"
+        " integers are",
         ALL_PAIRS, f"{HERE}test_clipped_records",
     ),
     Proved(
         ("releases/quantiles.py:sensitivity", "releases/quantiles.py:_draw"),
-        "choices of bounds from the records: all pairs of up to nine records on three candidates; for more, the same argument",
+        "private choices of bounds: all pairs of data sets of up to nine records on three candidates; the argument for more is the same",
         ALL_PAIRS, "test_private_bounds.py::test_all_pairs_on_a_small_lattice",
     ),
     Proved(
@@ -1344,7 +1347,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("plans/ranges.py:ranges",),
-        "between which values a record's log-likelihood lies: draws by chains, whose records are clipped to it",
+        "draws by Markov chains, whose log-likelihoods of records are clipped to a range",
         ARGUED, "test_rowwise.py::test_no_record_leaves_its_bounds_and_the_constant_is_nearly_attained",
     ),
     Proved(
@@ -1364,17 +1367,17 @@ SENSITIVITIES = (
     ),
     Proved(
         ("posterior/price.py:priced",),
-        "the choices of a posterior draw: the ranges above, once for every draw",
+        "several draws from a posterior: the sensitivity of one draw, once for every draw",
         ARGUED, "test_draws.py::test_the_exact_loss_never_exceeds_epsilon_and_nearly_attains_it",
     ),
     Proved(
         ("queries/language.py:Question.sensitivity", "queries/account.py:Account.step"),
-        "questions about a table: all cells",
+        "one question about a table: all cells",
         ALL_PAIRS, f"{HERE}test_questions",
     ),
     Proved(
         ("queries/history.py:History.cost",),
-        "what a record pays along a session of questions: all cells, or pairs of cells, of random histories",
+        "all questions of a session: the largest sum over any cell, or pair of cells, in random histories",
         ALL_PAIRS, "test_history.py::test_the_cost_is_that_of_the_dearest_record",
     ),
     Proved(

@@ -1,4 +1,4 @@
-"""From runs of a mechanism on two data sets, the event by which they are most surely told apart.
+"""From runs of a mechanism on two data sets, the event that tells them apart most surely.
 
 Scores are fitted on some runs and the event, a score with a cut, is chosen on others; the audit counts it on yet others. So nothing
 that is tried here can make the audit's confidence wrong: a bad choice only loses power.

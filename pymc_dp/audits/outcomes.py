@@ -1,4 +1,4 @@
-"""What the output of any function looks like, and its numbers, so that runs can be compared.
+"""What the output of any function looks like, and the numbers in it, so that runs can be compared.
 
 Everything that someone who is handed the output can see is in one of the two: types, shapes, names, words, warnings, and an exception
 in place of an output. What is printed, logged or written to files is not.

@@ -1,4 +1,4 @@
-"""A bar for long work, with PyMC's own library for it."""
+"""A progress bar for long work, as PyMC draws its own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Anchors: at which coefficients scores are taken next, and what released scores and their information tell of the coefficients.
+"""Anchors: the coefficients at which scores are summed next, and what released scores and their information say of the coefficients.
 
 Everything here is arithmetic on what is public. Shapes: B cells, F features.
 """

@@ -1,4 +1,4 @@
-"""A family whose values have several columns, each with bounds of its own: every question is asked column by column.
+"""A family whose values have several columns, each with bounds of its own: it asks its family column by column.
 
 One record has one value in every column. Shapes: C columns in all, G cells, K statistics.
 """

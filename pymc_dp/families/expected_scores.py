@@ -1,4 +1,5 @@
-"""What scores are expected to be a step from an anchor, as far as means and covariances of the features by weight tell.
+"""The expected scores at coefficients that are a step away from the anchor, computed from the weighted means and covariances of the
+features.
 
 Everything here is arithmetic on what is public. Shapes: B cells, F features. A function of steps (B, F) is returned, which gives what
 scores are expected to be, (B, F), per unit of weight.

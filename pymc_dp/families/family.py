@@ -1,4 +1,4 @@
-"""What a likelihood family must say about itself.
+"""What a likelihood family must say of itself.
 
 A family is one class in ``families/``, found because its module lists it in ``FAMILIES``, and nothing else changes. Its docstrings are the
 argument for its sensitivity. Shapes: N records, C columns, K statistics, G cells.

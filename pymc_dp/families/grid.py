@@ -1,4 +1,6 @@
-"""The grid on which real statistics are rounded to whole numbers: elementwise, so that a record rests on nothing but itself."""
+"""The grid on which real statistics are rounded to whole numbers. Each value is rounded by itself, so no record changes what another
+adds.
+"""
 
 from collections.abc import Sequence
 

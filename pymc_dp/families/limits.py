@@ -1,4 +1,6 @@
-"""Bounds that a family can have, checked before anything is paid; and noisy counts that are moved onto their simplex."""
+"""Checks that a family can have the bounds it is given, before anything is paid; and noisy counts moved to ones that can occur: none
+negative, with the right sum.
+"""
 
 import numpy as np
 

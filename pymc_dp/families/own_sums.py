@@ -1,4 +1,6 @@
-"""Sums that others may publish, in units of the values, as combinations of the number of records and a family's statistics."""
+"""The sums of a likelihood that others may have published, in units of the values, as combinations of the number of records and the
+family's statistics.
+"""
 
 from collections.abc import Sequence
 

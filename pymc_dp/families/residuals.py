@@ -1,4 +1,4 @@
-"""Residuals: what a linear likelihood is released as a second time, at coefficients that its first release tells.
+"""Sums of residuals: the second release of a linear likelihood, at coefficients that are estimated from its first.
 
 Noise on second moments has the scale of the bounds of the response. What is left of the response once b'D is taken off, with coefficients b
 that are public, varies less. So after the second moments, at a part of epsilon, the rest of it pays for the sums over records of

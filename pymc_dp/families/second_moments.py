@@ -270,7 +270,7 @@ class Regression:
         because entries change their signs.
         """
         norm, norm_square = self.most_added
-        why = f"{len(self.entries)} second moments, the count among them, each at most 1 for one record{self.said_of_multipliers()}"
+        why = f"{len(self.entries):,} second moments, the count among them, each at most 1 for one record{self.said_of_multipliers()}"
         largest = max(self._whole_weights) * POINTS**2
         return Sensitivity(max(cells * norm, in_place), max(cells * norm_square, in_place_square), largest, why)
 

@@ -1,4 +1,4 @@
-"""A single value of a record as Python's own, and as a double: the same in a model, in a table, and in questions.
+"""A single value of a record as a Python value and as a floating-point number: in the same way in a model, in a table and in questions.
 
 It sees records. Nothing in it can fail because of a value, and only a value itself decides what becomes of it.
 """

@@ -1,4 +1,4 @@
-"""What has to be known of a model to draw some of its discrete variables together, whatever the spelling of the model.
+"""What must be known of a model to draw some of its discrete variables together, however the model is written.
 
 ``sites`` says which sites each number of the model rests on; here it is laid down how the numbers are read off the user's own graph, with
 the same state put everywhere. Numbers that rest on two sites are tables of transitions: where many of them are the same table, one

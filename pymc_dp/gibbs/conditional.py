@@ -1,4 +1,4 @@
-"""The factors of a model in which a variable stands, compiled as functions of it and of the rest.
+"""The factors of a model's density that a variable is part of, compiled as functions of it and of the rest.
 
 A step method needs nothing else of a model: ``states`` and ``conjugate`` find out what they have to know by evaluating these
 functions. So any spelling of a model goes through, and what does not fit is seen in the numbers.

@@ -1,4 +1,4 @@
-"""Natural forms of conditional log-densities: which there are, their parameters read off slopes, and exact draws from them.
+"""The conditional distributions that are recognised: their parameters from the slopes of a log-density, and exact draws from them.
 
 Pure arithmetic on arrays. Everything is said on the unconstrained scale on which PyMC samples, where the determinants of its
 transforms make the forms simplest: with x the variable and v its value, a Beta density is a log x + b log(1 - x), a Gamma density

@@ -1,4 +1,4 @@
-"""Moves of exact counts given noisy ones, one loop that numba compiles when it is first run."""
+"""Moves of exact counts given noisy ones: a loop that numba compiles when it is first run."""
 
 import numpy as np
 from numba import njit

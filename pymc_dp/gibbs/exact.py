@@ -1,4 +1,4 @@
-"""What all steps that draw from exact conditionals say to PyMC."""
+"""What all steps that draw from exact conditionals have in common, as PyMC's step methods."""
 
 from typing import Any, ClassVar
 

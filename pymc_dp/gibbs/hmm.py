@@ -1,4 +1,4 @@
-"""Hidden Markov models of released counts, with the noise as part of the emission (FGWC16, section 5, and beyond it).
+"""Hidden Markov models of released counts, with the noise as part of the emission probabilities (FGWC16, section 5, and beyond it).
 
 Records are events, each in one step of one sequence and with one level of every categorical variable; what was released is how many
 events of each step have each level, with noise. The paper takes max(0, noisy count) for the count. Here exact counts are unknowns that

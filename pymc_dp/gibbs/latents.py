@@ -1,4 +1,4 @@
-"""Counts behind released ones: drawn from their conditional law given the noise, so that the rest of a private model is conjugate.
+"""The exact counts, as unknowns: they are drawn given the noisy ones, so that the rest of a private model is conjugate.
 
 A noise-aware private model has the noise summed out, and no conditional of it is of a simple form. Given the counts as they would be
 without noise it is that of the user's model. Drawing these first, and then a variable given them, leaves the variable's

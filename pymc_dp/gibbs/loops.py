@@ -1,4 +1,4 @@
-"""The loops of a sweep over discrete states, compiled by numba: imported when the first sweep is made, because numba takes half a second.
+"""The loops of a sweep over discrete states, compiled by numba; imported at the first sweep, because numba takes half a second.
 
 Sites stand in an order in which each comes after the one it depends on. Messages run up to the sites without a parent, and states are
 drawn on the way down. On a chain that is forward filtering and backward sampling read from the other end (the joint law of the states, and

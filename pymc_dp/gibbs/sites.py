@@ -1,4 +1,4 @@
-"""Which discrete variables' entries each number of a model rests on, found by changing states and looking at what changes.
+"""Which entries of discrete variables each term of a model depends on, found by changing states and looking at what changes.
 
 Each entry of a discrete variable is a site. log2(S) questions tell which site, or which two, every number rests on: sites are
 numbered in binary, and all sites with the same digit are changed at once. Nothing is matched by pattern, so any spelling of a

@@ -1,4 +1,4 @@
-"""A step that draws all states of latent chains, trees or mixtures at once, whatever the spelling of the model.
+"""A step that draws all states of latent chains, trees or mixtures at once, however the model is written.
 
 ``blocks`` says how the numbers of a model are read off the user's own graph, and ``chains`` draws. In every sweep what was read is compared
 with the graph at the states that were drawn, so a table that is the same no longer is an error, not a wrong draw.

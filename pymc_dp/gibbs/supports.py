@@ -1,4 +1,4 @@
-"""How many states a discrete variable has, read from its distribution."""
+"""How many states a discrete variable has, read off its distribution."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Loops over several counts or sums that are a normal vector by the central limit, with noise that is not, or is correlated.
+"""Loops over several counts or sums that are jointly normal by the central limit theorem, under noise that is Laplace or correlated.
 
 Shapes: B cells, K counts or sums.
 """

@@ -1,4 +1,4 @@
-"""The law of numbers that are made of the number of records and their sums, each in units of the noise that is on it.
+"""The law of linear combinations of the number of records and their sums, each in units of the noise that is on it.
 
 Shapes: G cells, C columns, R statistics of a record, K numbers.
 """

@@ -1,4 +1,4 @@
-"""Loops as machine code that is compiled once, and called by its address from whatever a sampler compiles.
+"""Loops as machine code that is compiled once, and called by its address from any function that a sampler compiles.
 
 Numba takes the code of a function into each function that calls it, and optimises it there anew. What a sampler evaluates calls the loop
 of a kernel four calls deep, and would be optimised four times with all of it, in every process. So a loop ends here: its arrays go by

@@ -1,4 +1,4 @@
-"""Loops over counts that are whole, with noise on them: sums over every count in a window, with their derivatives.
+"""Loops over whole counts with noise on them: sums over every count in a window, with their derivatives.
 
 Shapes: B cells, K counts. ``noise`` is ``Noise.kernel``.
 """

@@ -1,4 +1,4 @@
-"""Exact law x noise law = log-density and predictive draw of a noisy statistic.
+"""The law of an exact statistic and the law of the noise -> the log-density of the noisy statistic, and predictive draws of it.
 
 A family says which law its summed statistic has, with the parameters as a PyTensor graph; this module puts the noise on top.
 It knows no family and no mechanism by name. Shapes: G cells, C columns (the trailing axes of the observed variable), K

@@ -1,4 +1,4 @@
-"""A loop over every count that may stand behind a published number, for Poisson, binomial and negative binomial counts.
+"""A loop over every exact count that is possible given a published number, for Poisson, binomial and negative binomial counts.
 
 Shapes: B rows, T entries of tables.
 """

@@ -1,4 +1,4 @@
-"""Loops between the shares of records that cells have and the logits that a sampler draws; with their derivatives.
+"""Loops between the shares of records that are in each cell and the logits that a sampler draws in their place; with their derivatives.
 
 Shapes: G groups of cells, V shares in each.
 """

@@ -1,4 +1,5 @@
-"""Loops over one or two sums of clamped records, normal by the central limit, under Laplace noise of scale b; with their derivatives.
+"""Loops over one or two sums of clamped records, which are normal by the central limit theorem, under Laplace noise of scale b; with their
+derivatives.
 
 Derivatives are those of the integral, which are short, not those of every step towards it. Shapes: B cells.
 """

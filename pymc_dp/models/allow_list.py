@@ -1,4 +1,4 @@
-"""What a model may hold beside its arrays, whatever its variables are: operations, libraries, and how many numbers.
+"""What a model may hold beside its arrays: a closed list of operations and libraries, and of how many numbers.
 
 The rules of ``opaque`` and ``pickled`` refuse what is not named here.
 """

@@ -1,4 +1,6 @@
-"""What to write in place of a likelihood that cannot be released: totals, draws from the posterior, or every record told at random."""
+"""What to write in place of a likelihood that cannot be released: totals, draws from the posterior, or records that are randomised one
+by one.
+"""
 
 from collections.abc import Callable
 from math import prod

@@ -1,4 +1,4 @@
-"""Models that bambi builds from a formula and a table: taken where it computed nothing from all records together.
+"""Models that bambi builds from a formula and a table: they are taken if bambi computed nothing from all records together.
 
 By default bambi scales priors by the records and subtracts their means from predictors before there is a model to look at, so that
 every row of its arrays, and constants of priors, hold something of all records. It finds levels of factors in the records as well, also

@@ -1,4 +1,4 @@
-"""Any likelihood of single numbers, through bins: the probability of every interval between public points.
+"""Any likelihood of single numbers, through bins: it becomes the probability of every interval between public edges.
 
 Where PyMC knows a distribution function (``pm.logcdf``) probabilities are its differences. Where it knows a density only (``pm.logp``) they
 are integrals of it, divided by their sum. Mixtures, truncated and censored distributions and atoms are taken apart, so that an atom belongs

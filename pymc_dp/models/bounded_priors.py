@@ -1,4 +1,4 @@
-"""Priors that stay away from the ends: truncated and renormalised, so that one record can move a log-likelihood only so far.
+"""Priors that are truncated and renormalised away from 0 and 1, so that one record can move a log-likelihood only so far.
 
 A draw from a posterior is private by itself where no parameter lets the probabilities of two records differ too much
 (docs/theory.md). A model is written with these distributions, and with ``BallNormal`` of ``ball_prior``, as with any of PyMC's, and whoever

@@ -1,4 +1,6 @@
-"""Whether a function that somebody wrote as the density of a CustomDist is a density at all, up to a constant factor."""
+"""Whether the function that a user wrote as the density of a CustomDist integrates to the same number for all parameters, as a density
+must up to a factor.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import product

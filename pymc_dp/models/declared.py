@@ -1,4 +1,4 @@
-"""What the arrays of a model are called, and what was declared public."""
+"""The names of a model's arrays, and which of them were declared public."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

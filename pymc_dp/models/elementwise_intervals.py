@@ -1,4 +1,4 @@
-"""Between which values an operation that works entry by entry lies: a table from the operation to the rule."""
+"""The range of an elementwise operation, given the ranges of its inputs: a table from operation to rule."""
 
 from collections.abc import Callable, Sequence
 from functools import partial, reduce

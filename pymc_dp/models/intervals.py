@@ -1,4 +1,4 @@
-"""Between which values an expression of bounded arrays lies.
+"""The range of an expression, given bounds of its arrays.
 
 Interval arithmetic on the graph: a bound found here is certain, if not always the smallest. An operation that is not known is
 refused, never guessed. Ends may be infinite on the way, where a branch that is never taken would be; not in what is asked for.

@@ -1,4 +1,4 @@
-"""What an inverse link is taken of, however a mean is written: logistic functions by hand, and rates times exposures."""
+"""Which linear predictor an inverse link is applied to, however the mean is written: logistic functions by hand, rates times exposures."""
 
 from collections.abc import Collection, Iterator
 from math import prod

@@ -1,4 +1,4 @@
-"""Latent variables that many records share: each record reads one entry of them by an index.
+"""Latent variables that many records share: each record reads one entry of them, by an index.
 
 In the graph, what a record reads becomes a latent of its own, and the index an input of its likelihood, private unless declared public.
 The variable stays, with its prior.

@@ -1,4 +1,4 @@
-"""What the levels of a column are called: the labels of the dim that it indexes, or that its probabilities run along."""
+"""The labels of a column's levels: those of the dim that the column indexes, or that its probabilities have."""
 
 from collections.abc import Iterable
 

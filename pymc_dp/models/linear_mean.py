@@ -1,4 +1,4 @@
-"""The mean of a likelihood as features of covariates times coefficients, where it, its logit or its logarithm is linear in the unknowns."""
+"""The mean of a likelihood, its logit or its logarithm, as features of covariates times coefficients, if it is linear in the unknowns."""
 
 import numpy as np
 import pytensor.tensor as pt

@@ -1,4 +1,4 @@
-"""The logarithm of a product of unknowns and covariates, as a sum of logarithms.
+"""The logarithm of a product of unknowns and covariates, rewritten as a sum of logarithms.
 
 A product is written as u exp(l), u being a product of unknowns alone and l a sum of terms that covariates are part of, such as
 b log(h) of a power h**b. Its logarithm is log(u) + l wherever covariates with a logarithm are above 0: then u has the sign of the product,

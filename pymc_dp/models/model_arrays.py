@@ -1,4 +1,4 @@
-"""Whose the arrays of a model are: which hold records, which may stay in a private model, and what each is called."""
+"""What every array of a model is: whether it holds records, whether it may stay in a private model, and what it is called."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

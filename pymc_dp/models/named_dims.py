@@ -1,4 +1,4 @@
-"""Random variables of ``pymc.dims``, whose axes have names, as PyTensor's own: only these are read."""
+"""Random variables of ``pymc.dims``, whose axes have names, translated to those of PyTensor, which the rest of this folder reads."""
 
 import pytensor.tensor as pt
 import pytensor.xtensor as px

@@ -1,4 +1,4 @@
-"""The observed variables of a model: their values, and the parameters of their distributions, on arrays alone."""
+"""The observed variables of a model: their values, and the parameters of their distributions, as functions of arrays and unknowns."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""All that a pickle of a model would hold, looked at without knowledge of graphs: a second look, after that of ``opaque``."""
+"""A second look for records, after that of ``opaque``: everything that a pickle of the model would hold, whatever graph it belongs to."""
 
 import functools
 import pickle

@@ -1,4 +1,4 @@
-"""The public features of what a likelihood's parameters are functions of, where that is linear in the unknowns.
+"""The public features of a linear predictor, where the parameters of a likelihood are functions of one.
 
 They decide which sums over records are released, and nothing else. The law of sums with public weights is known whatever the
 weights are, so nothing read here can make a likelihood wrong: it can only choose sums that say less than others would.

@@ -1,4 +1,4 @@
-"""Whether the probabilities of a categorical likelihood add up to 1, as PyMC asks of them, before anything is paid for."""
+"""Whether the probabilities of a categorical likelihood add up to 1, as PyMC requires. Checked before anything is paid for."""
 
 from collections.abc import Sequence
 from math import prod

@@ -1,4 +1,4 @@
-"""What makes a whole model impossible to release, whatever its likelihoods are: each problem in words that say what to write instead."""
+"""Reasons for which no likelihood of a model can be released, each in words that say what to write instead."""
 
 from collections.abc import Callable, Iterator
 

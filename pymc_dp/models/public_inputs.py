@@ -1,4 +1,5 @@
-"""Which function of the model's public arrays an input is: a release tells it, so that it is not taken for that of another model.
+"""Which function of public arrays an input of a likelihood is. A release keeps it, so that it cannot be taken for the release of another
+model.
 
 Only the graph decides, and constants in it that are no records: knots, frequencies, weights of a sum. What a ``pm.Data`` holds does not.
 """

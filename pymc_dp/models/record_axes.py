@@ -1,4 +1,4 @@
-"""Along which axes of private arrays records lie: one axis of each, or one record would move many."""
+"""Along which axis of each private array the records lie. There must be exactly one, or one record would move many rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

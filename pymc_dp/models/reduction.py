@@ -1,4 +1,4 @@
-"""How a likelihood's parameter depends on the record, found in the PyTensor graph.
+"""How the parameters of a likelihood depend on the record, read off the PyTensor graph.
 
 A parameter is read from its output backwards, following the axis of the records through every operation that treats rows one by one.
 What it rests on in the end are expressions of data alone; each is replaced by a placeholder, so that the result has no data in it and can

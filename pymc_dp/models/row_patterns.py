@@ -1,4 +1,4 @@
-"""Rows of a few values with an unknown number of their own, such as the answers of a person and her ability: counted by pattern.
+"""Rows of a few values with a latent number per row, such as the answers of a person and their ability: the rows are counted by pattern.
 
 How many records have each row of values says everything. The probability of a row is that of its values given the unknown, which are
 independent then, summed over the unknown's own distribution.
@@ -178,11 +178,11 @@ def summed_over(likelihood: Likelihood, own: Likelihood) -> tuple[Likelihood, tu
     [entries] = likelihood.columns
     if many**entries > MOST_VALUES:
         raise Unreduced(
-            f"each of the {many}^{entries} rows of values that can occur would be counted, and at most {MOST_VALUES} are. Observe fewer"
+            f"each of the {many}^{entries} rows of values that can occur would be counted, and at most {MOST_VALUES:,} are. Observe fewer"
             " columns, or fewer values"
         )
     if (many - 1) * entries > MOST_TRIALS:
-        raise Unreduced(f"its rows are of {(many - 1) * entries} trials each, and at most {MOST_TRIALS} are summed over exactly enough")
+        raise Unreduced(f"its rows are of {(many - 1) * entries:,} trials each, and at most {MOST_TRIALS:,} are summed over exactly enough")
     rows = rows_of(entries, many)
     p = _probabilities(likelihood, own, entry, rows, many)
     _check_fine_enough(p, _probabilities(likelihood, own, entry, rows, many, finer=2), [*likelihood.inputs, *own.inputs])

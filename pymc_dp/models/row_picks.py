@@ -1,4 +1,4 @@
-"""One entry for every record out of a matrix of all records by groups, or by all records: the same entries, computed record by record.
+"""One entry for every record, taken out of a matrix of all records by groups: rewritten so that it is computed record by record.
 
 ``(X @ B.T)[arange(N), g]`` takes entry g[i] of row i, the sum over columns of X[i] * B[g[i]], and so does the diagonal of ``X @ B[g].T``.
 Shapes decide, and they are public here: there must be as many entries as records, and more than one, so that no row stands for all.

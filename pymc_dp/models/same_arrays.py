@@ -1,4 +1,4 @@
-"""Which arrays are the same, or share memory: told by identity, layout and shape; no value is compared."""
+"""Which arrays are the same or share memory, by identity, layout and shape. No value is compared."""
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds

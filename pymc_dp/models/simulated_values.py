@@ -1,4 +1,6 @@
-"""New values of an observed variable, from its own likelihood on rows that stand for records; by the priors where nothing else is said."""
+"""New values of an observed variable, simulated from its likelihood for made-up rows; with unknowns from the priors unless others are
+given.
+"""
 
 import warnings
 from collections.abc import Mapping

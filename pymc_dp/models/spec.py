@@ -1,4 +1,4 @@
-"""The nouns of a model without records: its likelihoods on placeholders, and what survives of it. ``reader`` fills them in."""
+"""The nouns that describe a model without its records: its likelihoods on placeholders, and what stays of it. ``reader`` fills them in."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How to walk a PyTensor graph: what stands above a variable, which of it is data, and the graph again with parts replaced.
+"""Functions that walk a PyTensor graph: what a variable depends on, which of that is data, and a copy of the graph with parts replaced.
 
 No value is ever looked at, and no spelling is matched.
 """

@@ -1,4 +1,4 @@
-"""What survives of a model without its records: variables, dims and their labels, and the arrays that are published with them."""
+"""What stays of a model without its records: variables, dims and their labels, and the arrays that are published with them."""
 
 from collections.abc import Sequence
 

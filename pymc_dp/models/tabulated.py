@@ -1,4 +1,4 @@
-"""Any likelihood of counts, through a table of its values.
+"""Any likelihood of counts, through a table: how many records have each value.
 
 A likelihood over few integers needs no statistics of its own: how many records have each value says everything. Its parameters
 may be those of a mixture or of a truncated or censored distribution; they are read from the graph, and the distribution is made

@@ -1,4 +1,4 @@
-"""Priors without ends, cut off on request: from which value to which each unknown goes.
+"""The cut-offs of priors with infinite support, on request: between which values each unknown is kept.
 
 What is drawn from then is the posterior under the model's own prior *given that every unknown lies in its interval*. The intervals come
 from the priors alone, or are written down, and so are public. No privacy rests on how they were computed: whatever box they make, a

@@ -1,4 +1,4 @@
-"""The free variables of a model, and where their values lie.
+"""The free variables of a model, and the supports of their distributions.
 
 Supports are read from the distributions, never guessed: what is not known is refused.
 """

@@ -1,4 +1,4 @@
-"""``suggest_bounds``: bounds from the priors and the laws of covariates, which is all that is known before anything is paid.
+"""``suggest_bounds``: bounds from the priors and the laws of covariates, the only things that are known before anything is paid.
 
 Values are drawn from the prior predictive distribution; bounds hold nearly all of them, rounded outward. No record is read.
 """

@@ -1,4 +1,4 @@
-"""Laws of private covariates and indices -> simulated ones. A law is the user's word; where nothing is said, all values are as likely."""
+"""Laws of private covariates and indices -> simulated ones. The user gives the law; otherwise all values are equally probable."""
 
 from collections.abc import Iterator, Mapping
 

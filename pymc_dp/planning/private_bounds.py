@@ -1,4 +1,4 @@
-"""``private_bounds``: bounds from the records, at a price that is said before, for models whose scale nobody knows.
+"""``private_bounds``: bounds from the records, at a price that is known before, for variables whose scale nobody knows.
 
 Two candidates of a public list are chosen near two quantiles of the values. Where nobody says how wide to look, candidates lie within the
 bounds that the priors suggest, which are free.

@@ -1,4 +1,4 @@
-"""Where in a bin a private covariate may lie: nodes between its edges, over which the private model integrates."""
+"""Where in its bin a private covariate may be: points between the edges, over which the private model averages."""
 
 from math import inf
 from typing import NamedTuple

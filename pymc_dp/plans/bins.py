@@ -83,7 +83,7 @@ class Bins:
             raise Refusal(f"Bins need two finite numbers, the lower one first. {EXAMPLE}.")
         whole = self.bins is None or (isinstance(self.bins, int | np.integer) and not isinstance(self.bins, bool))
         if not whole or not (self.bins is None or 2 <= self.bins <= MOST_VALUES):
-            raise Refusal(f"The number of bins must be an integer from 2 to {MOST_VALUES}. {EXAMPLE}.")
+            raise Refusal(f"The number of bins must be an integer from 2 to {MOST_VALUES:,}. {EXAMPLE}.")
         object.__setattr__(self, "lower", ends[0])
         object.__setattr__(self, "upper", ends[1])
         if self.bins is not None:

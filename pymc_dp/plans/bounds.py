@@ -1,4 +1,4 @@
-"""Bounds as users write them, checked and brought into one form: of observed variables, private covariates, features and predictors."""
+"""Bounds as users write them, checked and brought into one form: for observed variables, private covariates, features and predictors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -111,7 +111,7 @@ def planned_cells(
     else:
         domain = as_declared(_domain(likelihood, declared, sizes), declared)
     if likelihood.make is not None and not domain.edges and domain.upper - domain.lower >= MOST_VALUES:
-        raise Unreduced(f"its bounds hold more than {MOST_VALUES} values, each of which is counted. Narrow them")
+        raise Unreduced(f"its bounds hold more than {MOST_VALUES:,} values, each of which is counted. Narrow them")
     check_tables(likelihood, grid)
     structure = structure_of(likelihood)
     names = with_columns(family, domain).statistics(domain)
@@ -227,7 +227,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
     if grid is None:
         most = max((i for i in likelihood.inputs if i.private and i.name in covariates), key=lambda i: np.max(covariates[i.name].upper))
         raise Unreduced(
-            f"its private covariates have more than {MOST_CELLS} levels. Give them fewer{_advise_public(likelihood)}"
+            f"its private covariates have more than {MOST_CELLS:,} levels. Give them fewer{_advise_public(likelihood)}"
             f"{_advise_bins(likelihood, most)}"
         )
     if grid.within and rows_with_nodes(grid.size, len(grid.within)) > MOST_CELLS:
@@ -238,7 +238,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
     if grid.size > MOST_CELLS:
         names = ", ".join(likelihood.inputs[k].name for k in grid.inputs)
         raise Unreduced(
-            f"the private {names} make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels{_advise_public(likelihood)}"
+            f"the private {names} make {grid.size:,} cells, more than {MOST_CELLS:,}. Give them fewer levels{_advise_public(likelihood)}"
         )
     return grid
 

@@ -1,4 +1,4 @@
-"""The features of a linear likelihood, as functions of the numbers that a record holds in its private covariates.
+"""The features of a linear likelihood, as functions of a record's private covariates.
 
 They are computed by the model's own graphs, at covariates that are made up. No record is looked at.
 """

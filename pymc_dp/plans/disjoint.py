@@ -1,4 +1,4 @@
-"""Observed variables of which the user says that each person has records in only one: what a model shows against it is refused.
+"""Observed variables of which the user says that every person has records in one only. If the model shows otherwise, it is refused.
 
 Under that claim neighbouring data sets differ in a record of one of them only, so that each may have the whole cost (docs/theory.md).
 """

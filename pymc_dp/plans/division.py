@@ -1,4 +1,4 @@
-"""How epsilon, or rho, is divided among several observed variables where the user does not say: so that expected posteriors are narrowest.
+"""How epsilon, or rho, is divided among several observed variables unless the user says it: so that expected posteriors are narrowest.
 
 Neighbouring data sets may differ in every observed variable at once, and in each by as much as it can move: nothing binds one column to
 another. So in L1, and in squared L2, what one record moves adds up over observed variables, whatever scale each has its noise at, and a

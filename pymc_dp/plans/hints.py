@@ -1,4 +1,6 @@
-"""Hints before anything is paid for: which noise is narrower, how many numbers are released of how many records, what is protected."""
+"""Hints before anything is paid for: which noise is narrower, how many numbers are released and from how many records, what is
+protected.
+"""
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -55,13 +57,13 @@ def numbers_of(statistic: PlannedStatistic, records: int | None) -> str:
     likelihood, cells = statistic.likelihood, statistic.grid.size
     many = cells * prod(likelihood.columns) * len(statistic.statistics)
     public = any(not placeholder.private and placeholder.axis is not None for placeholder in likelihood.inputs)
-    words = f"{many} of {likelihood.name}"
+    words = f"{many:,} of {likelihood.name}"
     if likelihood.aggregate:
         words = f"{words} in every row"
     elif public and statistic.regression is None:
         words = f"{words} in every public cell (release counts the cells)"
     if records is not None:
-        words = f"{words}, from {records} {'rows' if likelihood.aggregate else 'records'}"
+        words = f"{words}, from {records:,} {'rows' if likelihood.aggregate else 'records'}"
     crowded = records is not None and not likelihood.aggregate and is_sparse(cells, records)
     return f"{words}: {SPARSE}" if crowded else words
 
@@ -110,4 +112,6 @@ def warn_of_sparse_cells(several: Iterable[tuple[str, int, int]]) -> None:
     """
     for name, cells, records in several:
         if is_sparse(cells, records):
-            warnings.warn(f"{name} has {cells} cells and {records} records: {SPARSE}.", SparseCellsWarning, skip_file_prefixes=(PACKAGE,))
+            warnings.warn(
+                f"{name} has {cells:,} cells and {records:,} records: {SPARSE}.", SparseCellsWarning, skip_file_prefixes=(PACKAGE,)
+            )

@@ -1,4 +1,4 @@
-"""Plans -> a table of what would be released; or the reason why not and what to write instead. It holds words and numbers only."""
+"""Plans -> the table of ``inspect``: what would be released, or why not and what to write instead. It holds words and numbers only."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -161,7 +161,7 @@ class Inspection:
         """The network in one line, above its families."""
         assert self.network is not None
         size = self.network.size()
-        fourier = f"{size} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
+        fourier = f"{size:,} Fourier coefficients" if size <= MOST_COEFFICIENTS else "too many Fourier coefficients"
         flat = record_splits(self.network, self.neighbours) * log((1 - SMALLEST) / SMALLEST)
         return (
             f"a Bayesian network of {len(self.families)} variables, {fourier}. At epsilon 1 PosteriorSample draws from a posterior as flat"
@@ -333,7 +333,7 @@ def _row(
     if not aware:
         reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
     elif statistic.sizes != "public":
-        reason = "; ".join(words for words in (reason, f"{grid.size} private cells" if grid.size > 1 and settled else "") if words)
+        reason = "; ".join(words for words in (reason, f"{grid.size:,} private cells" if grid.size > 1 and settled else "") if words)
     numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
     width = None if moved is None else gaussian_width(statistic.sensitivity, part)
     names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)

@@ -1,4 +1,4 @@
-"""What a missing value counts as: left out, or a level of its own. Said by name before a record is read.
+"""What a missing value counts as: it is left out, or a level of its own. The user says so by name before a record is read.
 
 Whether a value is missing is as private as the value. Left out means that a record without it brings nothing to a likelihood, and how many
 bring something is released with the rest. A level means that a missing value is taken for one that the variable can have.

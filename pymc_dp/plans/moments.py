@@ -55,9 +55,9 @@ def planned_moments(
     cells = tuple(k for k, placeholder in enumerate(likelihood.inputs) if placeholder.private and (placeholder.index or placeholder.inner))
     grid = levels_of(likelihood, cells, covariates)
     if grid is None:
-        raise Unreduced(f"its private indices have more than {MOST_CELLS} levels. Give them fewer")
+        raise Unreduced(f"its private indices have more than {MOST_CELLS:,} levels. Give them fewer")
     if grid.size > MOST_CELLS:
-        raise Unreduced(f"its private indices make {grid.size} cells, more than {MOST_CELLS}. Give them fewer levels")
+        raise Unreduced(f"its private indices make {grid.size:,} cells, more than {MOST_CELLS:,}. Give them fewer levels")
     check_tables(likelihood, grid)
     sizes = sizes if sizes in ("free", "kept") else "simplex" if cells else "public"
     if linear.link and sizes != "free":

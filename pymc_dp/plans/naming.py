@@ -1,4 +1,4 @@
-"""Names and labels that a tree of draws can hold. Whoever draws asks here before anything is paid for: they are public."""
+"""Names and labels that a tree of draws can hold. Every function that draws checks them before anything is paid for; they are public."""
 
 import datetime
 from collections.abc import Iterable, Mapping

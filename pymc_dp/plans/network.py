@@ -1,4 +1,4 @@
-"""Discrete observed variables above each other, as a Bayesian network: families, Fourier coefficients, sensitivities and bounds.
+"""Discrete observed variables that depend on each other, as a Bayesian network: families, Fourier coefficients, sensitivities and bounds.
 
 A node is a discrete observed variable, or one column of it; its *family* is the node with its parents, and the counts of all
 combinations of a family's levels are what a conditional probability table is learned from (ZRD16, section 3). Nothing here reads a

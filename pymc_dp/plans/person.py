@@ -1,4 +1,5 @@
-"""``Person``: the promise about all rows of a person, and the array that says whose they are. Only ``releases/persons`` reads its values.
+"""``Person``: the promise about all rows of a person, and the array that says which rows those are. Only ``releases/persons`` reads its
+values.
 
 A person is as many places as rows count at most, and each place holds a row or nothing. So whatever a person's rows are exchanged for,
 what is released moves by no more than that many times what one place moves it, in L1; and in L2 as well, by the triangle inequality.

@@ -1,4 +1,4 @@
-"""Whether second moments may be summed over all cells, because only the intercept differs between them: read off the graph."""
+"""Whether second moments may be summed over all cells, because only the intercept differs between cells: read off the graph."""
 
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.structure import above

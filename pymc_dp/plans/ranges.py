@@ -1,4 +1,4 @@
-"""Between which values the log-likelihood of a record lies, by interval arithmetic and branch-and-bound over the box of the unknowns.
+"""The range of the log-likelihood of a record, by interval arithmetic and branch-and-bound over the box of the unknowns.
 
 Nothing here reads a record. Where records are discrete, all that can occur are listed; otherwise the box of a record is cut into pieces.
 A draw from the posterior clips every record's part to these bounds, so that what one record can do is certain even where floating point

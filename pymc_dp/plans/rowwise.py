@@ -1,4 +1,4 @@
-"""The log-likelihood of one record as a function of the unknowns, and which numbers a record can hold.
+"""The log-likelihood of one record as a function of the unknowns, and the numbers that a record can hold.
 
 Nothing here reads a record.
 """

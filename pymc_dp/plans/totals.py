@@ -1,4 +1,4 @@
-"""Totals over individuals, row by row."""
+"""What would be released of totals over individuals: every row's total, and how far one individual moves them."""
 
 from math import prod
 

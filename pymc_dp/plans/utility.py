@@ -1,4 +1,4 @@
-"""How far a release of a Bayesian network will be from the truth, said before anything is spent.
+"""How far the release of a Bayesian network will be from the truth, computed before anything is spent.
 
 Nothing here reads a record. The bounds are those of ZRD16 (Proposition 1, Theorem 3), with exact
 sensitivities, and one on the Kullback-Leibler divergence in the place of its Theorem 1, which is wrong as printed (docs/theory.md).

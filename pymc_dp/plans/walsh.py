@@ -1,4 +1,4 @@
-"""Tables of counts and their Fourier coefficients: functions of a table's shape, and the transform between them.
+"""The transform between a table of counts and its Fourier coefficients, and what depends on the shape of the table only.
 
 A level of a variable with K levels is written in ceil(log2 K) bits; where K is no power of two, some codes are unused.
 """

@@ -1,4 +1,5 @@
-"""The noun ``PlannedWidths``: how wide a posterior is expected to be at every epsilon, and without privacy; its table, and the way back.
+"""The noun ``PlannedWidths``: how wide a posterior is expected to be at every epsilon, and without privacy; its table, and the epsilon that
+a width needs.
 
 It holds numbers from simulated records, so nothing in it is from anybody, and nothing in it is a release.
 """

@@ -1,4 +1,4 @@
-"""Pictures of audits, ledgers and plans, from those objects and nothing else."""
+"""Pictures of audits, ledgers and plans, drawn from those objects and nothing else."""
 
 from collections.abc import Sequence
 from itertools import cycle

@@ -1,4 +1,4 @@
-"""What all pictures share: Matplotlib where it is installed, colours that differ in grey, and the check of what is drawn."""
+"""What all pictures have in common: Matplotlib if it is installed, colours that differ in grey, and the check of what is drawn."""
 
 from collections.abc import Sequence
 from textwrap import fill

@@ -89,7 +89,7 @@ def _noise(released: Release, node: Node) -> tuple[str, float]:
     table, statistic = released.table(node.name), released[node.variable]
     spread = statistic.noise.standard_deviation
     share = spread / max(float(np.median(table)), 1.0)
-    return f"{table.size} counts\nnoise sd {spread:.3g} ({share:.1%})", share
+    return f"{table.size:,} counts\nnoise sd {spread:.3g} ({share:.1%})", share
 
 
 def _places(network: Network) -> dict[str, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""Pictures of draws: several posteriors side by side, what of their widths is privacy, and hidden states."""
+"""Pictures of draws: several posteriors side by side, how much of their widths is due to privacy, and hidden states."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle

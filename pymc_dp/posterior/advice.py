@@ -1,4 +1,4 @@
-"""Which is expected to be nearer to the truth: a release with noise, or draws from the posterior. Free: no record is read.
+"""Which is expected to be nearer to the truth: a release with noise, or draws from the posterior. It is free, because no record is read.
 
 The comparison is that of FGWC16, section 3, made finite: asymptotically a draw from the posterior after a noisy release has the
 squared error 2 / (n I), and a draw from a posterior at temperature T has (1 + T) / (n I); with few records noise outweighs the
@@ -155,7 +155,9 @@ class Advice:
     def __repr__(self) -> str:
         refused = dict(self.refusals)
         several = [10**k for k in range(1, 7)] if self.records is None else sorted({self.records, *(10**k for k in range(1, 7))})
-        lines = [f"at epsilon {self.epsilon:g}, delta {self.delta:g}, {self.draws} draw{'s' if self.draws > 1 else ''} from the posterior:"]
+        lines = [
+            f"at epsilon {self.epsilon:g}, delta {self.delta:g}, {self.draws:,} draw{'s' if self.draws > 1 else ''} from the posterior:"
+        ]
         if self.promise:
             lines.append(
                 f"  one draw moves by {self.range:.4g} nats, so the likelihood is flattened to T = {self.temperature:.4g} ({self.promise});"

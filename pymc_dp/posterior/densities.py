@@ -1,4 +1,4 @@
-"""Log-densities as the exponential mechanism takes them: of the prior, and of every record that can occur, in integers."""
+"""Log-densities for the exponential mechanism, in integers: of the prior, and of every record that can occur."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""What users call to draw: everything is checked and prepared, then paid for, and then records are read."""
+"""The functions that users call to draw: everything is checked and prepared, then paid for, and then records are read."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping

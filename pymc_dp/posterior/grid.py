@@ -38,7 +38,7 @@ def on_grid(task: Task) -> Prepared:
     check_finite(rows, cutting_off(task))
     many = task.mechanism.points or POINTS[rows.size]
     if many**rows.size > MOST_POINTS:
-        raise Refusal(f"{many} points in {rows.size} directions are more than {MOST_POINTS}. Write fewer points, or leave points out.")
+        raise Refusal(f"{many:,} points in {rows.size} directions are more than {MOST_POINTS:,}. Write fewer points, or leave points out.")
     for unknown in rows.unknowns:
         if unknown.variable.owner.inputs[0].owner.op.ndim_supp and not np.isfinite(unknown.radius):
             raise Refusal(

@@ -1,4 +1,4 @@
-"""The records as the log-likelihood of one takes them: completed, clamped, in the types of its placeholders.
+"""The records as the log-likelihood of one record needs them: missing values filled, values clamped, in the types of its placeholders.
 
 They never leave the functions that draw.
 """

@@ -1,4 +1,4 @@
-"""The nouns ``Prepared``, a draw that can be paid for, and ``Drawn``, what it gives; and the groups of a tree that this becomes."""
+"""The nouns ``Prepared``, a draw that can be paid for, and ``Drawn``, its result; and the groups of a tree that it becomes."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

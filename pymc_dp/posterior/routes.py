@@ -1,4 +1,4 @@
-"""Which way of drawing a request and a model get: the one place that knows all of them."""
+"""Which way of drawing is taken for a request and a model. This is the one module that knows all of them."""
 
 from collections.abc import Callable
 
@@ -88,7 +88,7 @@ def _by_row(task: Task) -> Prepared:
         written = cutting_off(task, "mcmc") if unbounded else 'PosteriorSample(method="mcmc")'
         linear = " A linear regression is drawn exactly with its coefficients as one pymc_dp.BallNormal and a number for sigma."
         raise Refusal(
-            f"{rows.size} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
+            f"{rows.size:,} unknown numbers are more than the {MOST_UNKNOWNS} that can be drawn exactly."
             + (
                 linear
                 if any(likelihood.distribution == "Normal" and likelihood.linear is not None for likelihood in rows.likelihoods)

@@ -1,4 +1,4 @@
-"""The noun ``Schedule``: every update of a chain that pays on its way, and what all of them cost, known before the first is made."""
+"""The noun ``Schedule``: every update of a chain that pays on its way, and the cost of all of them, before the first is made."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -70,14 +70,14 @@ class Schedule:
         unit = "rho" if self.cost.delta else "epsilon"
         costs = [update.rho if self.cost.delta else update.epsilon or Fraction(0) for update in self.updates]
         body = [
-            (update.name, str(update.choices), str(update.options), f"{update.range:.6g}", f"{float(cost):.6g}" if cost else "free",
+            (update.name, f"{update.choices:,}", f"{update.options:,}", f"{update.range:.6g}", f"{float(cost):.6g}" if cost else "free",
              f"{float(cost * request.rounds):.6g}" if cost else "")
             for update, cost in zip(self.updates, costs, strict=True)
         ]  # fmt: skip
-        header = ("update", "choices", "options", "one record moves it by", unit, f"of all {request.rounds}")
+        header = ("update", "choices", "options", "one record moves it by", unit, f"of all {request.rounds:,}")
         total = f"epsilon {float(self.cost.epsilon):.6g}" + (f", delta {float(self.cost.delta):g}" if self.cost.delta else "")
         return "\n".join([
             aligned(header, body),
             wrapped(str(request)),
-            wrapped(f"{self.asks} updates ask the records and cost {total}, paid before the first; T = {self.temperature:.4g}"),
+            wrapped(f"{self.asks:,} updates ask the records and cost {total}, paid before the first; T = {self.temperature:.4g}"),
         ])  # fmt: skip

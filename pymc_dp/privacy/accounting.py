@@ -1,4 +1,4 @@
-"""What a release costs, as exact numbers: no file, no memory, no noise.
+"""What a release costs, in exact fractions. No file, no state and no noise.
 
 All costs of the package are in the units defined here. Epsilon, in nats, and delta are kept as
 ``fractions.Fraction`` from the moment the user writes them: ten charges of 0.1 are exactly 1.

@@ -1,4 +1,6 @@
-"""Calls that do not fit, and attributes that are not there: answered by what to write instead. No value of an argument is looked at."""
+"""Refusals of calls with wrong arguments, and of attributes that do not exist: they say what to write instead. No value of an argument
+is looked at.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,6 @@
-"""What is charged to a ledger: the cost of draws, or a step of a session, which costs by how much the session's total rises."""
+"""What is charged to a ledger: the cost of draws of noise; or of one step of a question session, which costs what it adds to the
+session's total.
+"""
 
 import re
 from collections.abc import Sequence

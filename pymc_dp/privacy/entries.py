@@ -1,4 +1,4 @@
-"""What the entries of a ledger say, and that each follows from the one before: sums, sessions and redemptions are computed again.
+"""The entries of a ledger, and the check that each follows from the one before: sums, sessions and redemptions are computed again.
 
 Costs and draws are kept as text, because fractions and large integers have no number of their own in JSON.
 """

@@ -1,4 +1,4 @@
-"""What a journal's file must be before SQLite is shown it, and what is said where a file cannot be written or read."""
+"""What is checked of a journal's file before SQLite opens it, and the refusals if a file cannot be written or read."""
 
 import errno
 import hashlib

@@ -58,7 +58,7 @@ WEAK_DELTA = Fraction(1, 1000)
 
 
 def warn_if_weak(cost: Cost, records: int | None = None) -> None:
-    """Warn of an epsilon above 10, and of a delta above 1 / ``records``, or above 1/1000 where that number is not public.
+    """Warn of an epsilon above 10, and of a delta above 1 / ``records``, or above 1/1,000 where that number is not public.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def warn_if_weak(cost: Cost, records: int | None = None) -> None:
     >>> warn_if_weak(Cost(Fraction(1)))
     """
     limit = WEAK_DELTA if records is None else Fraction(1, max(records, 1))
-    words = "1/1000" if records is None else f"1/{records}, one in the number of records"
+    words = "1/1,000" if records is None else f"1/{records:,}, one in the number of records"
     messages = [
         f"epsilon {float(cost.epsilon):g} is above {WEAK_EPSILON}: it promises next to nothing, since one record may make a result"
         f" exp({float(cost.epsilon):g}) times as likely. Write for example epsilon=1.0."

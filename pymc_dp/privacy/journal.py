@@ -1,4 +1,4 @@
-"""A file that only grows: entries in a chain of hashes, committed to disk one at a time, under a lock of its own. ``ledger`` uses it.
+"""A file that only grows: entries in a chain of hashes, written to disk one at a time, under a lock of the file's own. ``ledger`` uses it.
 
 It knows nothing of budgets. It sees to it that one process writes at a time, that what it says is written survives a crash,
 and that a file which was changed, cut, copied or put back is not taken for the one that was left.

@@ -67,7 +67,7 @@ def _value(value: object) -> str:
         case list() | tuple():
             entries = [_value(entry) for entry in value]
             if len(entries) > MOST_SHOWN:
-                entries[MOST_SHOWN // 2 : -1] = [f"... {len(entries) - MOST_SHOWN // 2 - 1} more ..."]
+                entries[MOST_SHOWN // 2 : -1] = [f"... {len(entries) - MOST_SHOWN // 2 - 1:,} more ..."]
             return f"[{', '.join(entries)}]"
         case dict():
             return "{" + ", ".join(f"{key!r}: {_value(one)}" for key, one in value.items()) + "}"
@@ -81,7 +81,7 @@ def counted(many: int, what: str) -> str:
 
 def listed(names: Sequence[str], what: str, most: int = 8) -> str:
     """The first of these names, and how many there are if there are more."""
-    return ", ".join(names[:most]) + (f", ... ({len(names)} {what})" if len(names) > most else "")
+    return ", ".join(names[:most]) + (f", ... ({len(names):,} {what})" if len(names) > most else "")
 
 
 def sentences(notes: Iterable[tuple[str, str]], first: str = "", rest: str = "  ") -> list[str]:

@@ -1,4 +1,4 @@
-"""What has been spent on one data set: a file that remembers, shared between processes, that refuses more than was granted.
+"""The ledger: a file that remembers what was spent on one data set, that processes share, and that refuses to spend more than was granted.
 
 Every release is covered by a charge that was committed to disk before a record was read; nothing is ever paid back. ``journal``
 keeps the file, ``entries`` what stands in it, ``budget`` the sums. docs/guarantee.md says what a ledger promises and what it cannot.

@@ -1,4 +1,4 @@
-"""How far one record can move a log-likelihood, whatever the parameters; and what a draw from a posterior then gives away.
+"""How far one record can move a log-likelihood, whatever the parameters are; and what a draw from a posterior then reveals.
 
 A likelihood is Lipschitz with constant L under a distance rho between records if |log p(x | theta) - log p(y | theta)| <= L rho(x, y)
 for *all* parameters theta the prior allows (DNMR14 and ZRD16, Assumption 1). The functions here give constants of single

@@ -1,4 +1,5 @@
-"""Laplace, Gaussian and Fourier noise, private choices and randomised answers: calibrated to a cost, drawn by OpenDP against a receipt.
+"""Laplace, Gaussian and Fourier noise, private choices and randomised answers. They are scaled to a cost, and drawn by OpenDP in exchange
+for a receipt.
 
 This is the one module that imports OpenDP and the one place where privacy noise is drawn. The noise of predictive draws
 (``Noise.simulated``) comes from the model's own generator and protects nothing.

@@ -1,4 +1,4 @@
-"""The law of a discrete noise, as PyMC must model it. How the same noise is calibrated and drawn stands in ``mechanisms``.
+"""The law of a discrete noise, as the private model needs it. ``mechanisms`` has how the same noise is scaled and drawn.
 
 A posterior is right only if the noise that is modelled is the noise that is drawn; ``tests/privacy/test_noise.py`` compares the two.
 """

@@ -1,4 +1,4 @@
-"""A drawing of noise with its price, and the receipt that gives the right to it once.
+"""A draw of noise with its price, and the receipt that gives the right to it once.
 
 Draws are planned and priced before any record is read. ``mechanisms`` draws nothing that is not on a receipt.
 """

@@ -1,4 +1,4 @@
-"""What a user writes to ask for draws from a posterior itself: how many, by which kind of chain, on which grid.
+"""What a user writes to ask for draws from the posterior itself: how many, by which kind of chain, on which grid.
 
 These are requests only. ``pymc_dp.posterior`` prices them and draws what they ask for.
 """
@@ -126,7 +126,7 @@ class PosteriorSample(PosteriorRequest):
     def __post_init__(self) -> None:
         for name, least in (("draws", 1), ("tune", 0), ("steps", 1)):
             if not is_whole(getattr(self, name), least, MOST_DRAWS):
-                kind = f"an integer from {least} to {MOST_DRAWS}"
+                kind = f"an integer from {least} to {MOST_DRAWS:,}"
                 raise Refusal(f"{name} must be {kind}. Write for example PosteriorSample(draws=1, tune=1000, steps=1000).")
         check_smallest(self.smallest)
         check_points(self.points)
@@ -376,7 +376,7 @@ def _check_number(name: str, value: object, most: float, example: str = "Barker(
 def check_points(points: object) -> None:
     """Refuse what is neither None nor a number of points of a grid in every direction."""
     if points is not None and not is_whole(points, 3, MOST_POINTS):
-        raise Refusal(f"points must be an integer from 3 to {MOST_POINTS}. Write for example points=501.")
+        raise Refusal(f"points must be an integer from 3 to {MOST_POINTS:,}. Write for example points=501.")
 
 
 def checked_intervals(truncate: object) -> str | dict[str, tuple[float, float]] | None:

@@ -1,4 +1,4 @@
-"""A tree drawn from a private model + its Release -> the same tree with what it cost written into it, and what that covers.
+"""A tree drawn from a private model, and its Release -> the same tree with a note of what it cost and what the promise covers.
 
 The privacy group and the attributes come from the release alone, so they repeat nothing that was not already public.
 """

@@ -1,4 +1,4 @@
-"""Whether a model whose numbers are private already is as it was made: what is added to it or changed afterwards may come from records."""
+"""Whether a private model is still as it was made: what is added to it or changed afterwards may come from records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

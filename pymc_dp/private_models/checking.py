@@ -1,4 +1,4 @@
-"""Does a model fit what was released, and which of several models fits better: functions of a release alone, which cost nothing."""
+"""Whether a model fits what was released, and which of several models fits better: functions of a release alone, which cost nothing."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Warnings, of one line each, where draws cannot be trusted: by R-hat, divergences, and values beyond the bounds."""
+"""Warnings, of one line each, if draws cannot be trusted: R-hat, divergences, and values beyond the bounds."""
 
 import warnings
 from collections.abc import Iterable
@@ -85,7 +85,7 @@ def _problems(tree: "xr.DataTree") -> "list[str]":
     if "sample_stats" in tree.children and "diverging" in tree["sample_stats"].data_vars:
         diverged = int(tree["sample_stats"]["diverging"].sum())
         if diverged:
-            problems.append(f"{diverged} of {chains * draws:,} draws diverged")
+            problems.append(f"{diverged:,} of {chains * draws:,} draws diverged")
     return problems
 
 

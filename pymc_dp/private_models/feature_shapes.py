@@ -1,4 +1,4 @@
-"""What is believed beforehand of features that are computed from the same covariates, such as age beside its square.
+"""The prior of the moments of features that are computed from the same covariates, such as age beside its square.
 
 Second moments of such features follow from each other as far as the law of their covariates goes: the mean of a square is told by the
 mean and variance of what is squared, and its correlation with it is .98 where bounds lie on one side of 0. Covariates of many kinds are

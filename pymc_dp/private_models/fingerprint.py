@@ -1,4 +1,4 @@
-"""All that is compiled of a private model, as a key by which what was compiled is found again.
+"""A key that stands for all of a private model that is compiled, by which the compiled code is found again.
 
 What is compiled is the log-density and what of the model is kept of every draw: graphs. The key holds them operation by operation, with the
 value of everything in them that is not data of the release. Two models whose keys are equal are compiled to the same code, whatever they

@@ -1,4 +1,4 @@
-"""What a tree's promise covers: groups and variables by name, each with a digest of its contents, and a tree of nothing else.
+"""What a tree's promise covers: groups and variables by name, each with a hash of its contents, and a copy of the tree with nothing else.
 
 Other programs add groups and variables to a tree, and what they add may come from records. The promise of a tree is therefore about
 what is listed, as it was when it was listed: ``to_share`` copies that and leaves out the rest.

@@ -1,4 +1,4 @@
-"""Draws of the private model in groups: what the user asked for, and latent noise beside it."""
+"""Draws of the private model, sorted into groups: what the user asked for, and the latents of the noise beside it."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

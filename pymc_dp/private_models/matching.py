@@ -1,4 +1,4 @@
-"""Whether a released statistic is one of a likelihood's records: shapes and what is declared decide, values are not looked at."""
+"""Whether a released statistic belongs to a likelihood: shapes and what is declared decide, values are not looked at."""
 
 import numpy as np
 

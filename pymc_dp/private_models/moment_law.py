@@ -1,4 +1,4 @@
-"""Law of noisy second moments of features and responses.
+"""The law of noisy second moments of features and responses.
 
 Given the second moments M = sum D D' of the features D = (1, u, ...), those of a normal response w = D'c + sigma e are known
 exactly, whatever the features' distribution: S = sum D w is Normal(M c, sigma² M), and sum w² - S' M^-1 S is sigma² times a

@@ -1,4 +1,4 @@
-"""Loops over the law of noisy second moments, and their derivatives.
+"""Loops for the law of noisy second moments, and their derivatives.
 
 ``moment_law`` and docs/theory.md say what a loop computes. Each loop goes forward and then backward through its own steps, cell by
 cell: as a graph of arrays the same steps are a hundred functions for numba to compile.

@@ -1,4 +1,4 @@
-"""Where chains of a regression start: from PyMC's jittered point up to coefficients that the released numbers speak for.
+"""Where chains of a regression start: from PyMC's jittered point they climb to coefficients at which the released numbers are likely.
 
 PyMC starts within 1 of where the prior says. A coefficient of age² that is off by 1 is off by thousands of posterior standard deviations,
 and on its way from there a chain may come to rest on noise that would explain it. So coefficients are moved first, by Newton's method,

@@ -1,4 +1,4 @@
-"""Noisy statistics used as if they were exact, once they have been projected onto what exact ones could be: ``noise_aware=False``."""
+"""Noisy statistics used as if they were exact (``noise_aware=False``), after they are moved to values that exact ones can have."""
 
 from collections.abc import Sequence
 

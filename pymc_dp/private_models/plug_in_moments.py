@@ -1,4 +1,4 @@
-"""Noisy second moments taken for exact ones: a linear likelihood whose noise is not part of the model.
+"""Noisy second moments used as if they were exact: a linear likelihood whose noise is not part of the model.
 
 Shapes: G cells, C columns, K released sums, F features, q responses.
 """

@@ -1,4 +1,4 @@
-"""Law of noisy sums by cell, and of noisy second moments over all cells, of features and a normal response.
+"""The law of noisy sums by cell, and of noisy second moments over all cells, of features and a normal response.
 
 Given the exact sums by cell of the features, X, and of the response, Y, what is left of the second moments over all cells is what varies
 within cells: W = sum x x' - sum_g X X'/n, and the same with the response. Within cells the response is normal about a straight line in the

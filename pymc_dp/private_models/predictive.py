@@ -1,4 +1,4 @@
-"""A labelled tree + a model's shape -> draws of records, for cells of the old ones or for new ones. They cost nothing.
+"""A labelled tree and a model's shape -> draws of records, for the released cells or for new ones. They cost nothing.
 
 A private model draws noisy statistics; people want records. The parameters of the user's own likelihoods stand on placeholders in the
 spec, so they are evaluated at every posterior draw on rows that hold no record: those of released cells, or those that are given.

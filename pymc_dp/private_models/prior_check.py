@@ -1,4 +1,4 @@
-"""What the priors say beyond the bounds, before anything is paid for; ``inspect`` shows it.
+"""How much probability the priors put beyond the bounds, computed before anything is paid for; ``inspect`` shows it.
 
 No record is read, nor any array of a likelihood, private or public. Of arrays and numbers only those above priors are used: they stay in
 the private model and are published with it, and the same table lists them.

@@ -1,4 +1,4 @@
-"""Law of noisy second moments of which sums of residuals were released as well.
+"""The law of noisy second moments if sums of residuals were released as well.
 
 Both are readings of one truth: moments M of features, products S with a normal response, and its square. Sums of residuals
 r = w - b'D are S - M b and sum w² - 2 b'S + b'M b. Residuals that were clamped are told by the normal law with their mean square

@@ -1,4 +1,4 @@
-"""Loops over the law of noisy second moments with sums of residuals, and their derivatives.
+"""Loops for the law of noisy second moments with sums of residuals, and their derivatives.
 
 ``residual_law`` and docs/theory.md say what a loop computes; shapes and names are those of ``moment_loops``, whose parts it calls. There is
 one cell, and its number of records is known. ``within`` is what residuals, not responses, are along each of the features, and R their sum

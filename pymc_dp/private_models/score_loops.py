@@ -1,4 +1,4 @@
-"""What scores are expected to be at coefficients off their anchor, within the loops over second moments; and the derivatives.
+"""The expected scores at coefficients other than the anchor, within the loops over second moments; and the derivatives.
 
 A straight line, information times the step c, is right near the anchor. Under noise the anchor is far off, and further than released
 values tell: steep slopes are then taken for what a straight line makes of them, and their intervals end too early. So the expected score

@@ -1,4 +1,4 @@
-"""What ``pm.sample`` would refuse of its own arguments, found out before the records are paid for.
+"""What ``pm.sample`` would refuse of its own arguments, found before the records are paid for.
 
 Whatever PyMC can be asked without a model is asked of PyMC itself; the rest is compared with the user's model, of which the private one
 keeps the names and the priors. Settings of NUTS are tried on a model of one unknown, which takes the code that will read them.
@@ -87,7 +87,7 @@ def _check_kinds(sampler: Mapping[str, Any]) -> None:
         if value is None and name in ("tune", "chains", "cores"):
             continue
         if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or not least <= int(value) <= MOST_DRAWS:
-            raise Refusal(f"{name} must be a whole number from {least} to {MOST_DRAWS}. Write for example {name}={max(least, 2)}.")
+            raise Refusal(f"{name} must be a whole number from {least} to {MOST_DRAWS:,}. Write for example {name}={max(least, 2)}.")
     blas = sampler.get("blas_cores", "auto")
     if not (blas is None or blas == "auto" or is_whole(blas, 1)):
         raise Refusal('blas_cores must be a positive whole number, "auto" or None. Leave it out for "auto".')

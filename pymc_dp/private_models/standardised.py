@@ -1,4 +1,4 @@
-"""Coordinates for a sampler: groups of normal unknowns, each less its mean and over its standard deviation, where little is told of any.
+"""Coordinates for a sampler: groups of normal unknowns of which little is known, each less its mean and divided by its standard deviation.
 
 Intercepts of a hierarchy of which the noise leaves next to nothing follow their own prior, whose standard deviation is unknown: a funnel,
 in which chains stay in different parts. In these coordinates there is none. The posterior and the names of its variables are the same.

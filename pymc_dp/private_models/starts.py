@@ -1,4 +1,4 @@
-"""Where chains would start, found out before the records are paid for: initial values, and the density of the priors there.
+"""Where chains would start, checked before the records are paid for: initial values, and the density of the priors there.
 
 Only priors are asked, which rest on no record.
 """

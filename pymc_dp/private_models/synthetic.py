@@ -1,4 +1,4 @@
-"""Synthetic records from a private fit, and what an analysis of several such data sets says together.
+"""Synthetic records from a private fit, and how analyses of several such data sets are combined.
 
 Records are drawn from the posterior predictive distribution, one data set at every draw of the posterior, so they follow from what was
 released. Whoever analyses one of them as if it were real is too sure of it; ``combine`` adds what differs between them.

@@ -1,4 +1,4 @@
-"""Law of noisy second moments of normal vectors.
+"""The law of noisy second moments of normal vectors.
 
 A record is a vector y (q entries) of MvNormal(mu, Sigma), each entry clamped to its bounds and scaled to u in [-1, 1]. Released are the
 sums of u and, unless Sigma is known, of u u'. They are taken as normal, by the central limit. Their means and variances are exact for

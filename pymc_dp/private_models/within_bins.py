@@ -1,4 +1,4 @@
-"""Parameters of cells whose private covariates are known to lie in bins: averages over where in its bin a covariate lies.
+"""Parameters of cells whose private covariates are in bins: averages over where in its bin a covariate may be.
 
 Every cell has rows of its own, one for each combination of nodes between the edges of its bins. Their weights are those of a density
 which is exponential within a bin, and as steep there as the numbers of records in the bins beside it say (docs/bins.md).

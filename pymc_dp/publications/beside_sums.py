@@ -1,4 +1,4 @@
-"""Published sums of records and published rows under one model: what they have in common are its unknowns.
+"""Published sums of records and published rows under one model, with unknowns in common.
 
 Each part is read by itself, from a copy of the model without the other's observed variables. The rows are then observed in the private
 model of the sums as well.

@@ -1,4 +1,4 @@
-"""The probability that a record has the bins it was told as, by the user's own likelihood.
+"""The probability that a record is in the bins of its randomised answer, by the user's own likelihood.
 
 The density of a covariate is integrated over its bin by nodes, and summed where it is whole; an outcome has the probability of its bin
 given these. Shapes: N records, P patterns (a node of each covariate), E points of an outcome, B bins of one value.

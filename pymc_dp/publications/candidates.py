@@ -1,4 +1,4 @@
-"""The true values that may stand behind a published one, where it is a covariate: a table of them for every record.
+"""The true values that are possible given a published one, if it is a covariate: a table of them for every record.
 
 Shapes: N records, L values.
 """

@@ -1,4 +1,4 @@
-"""What is believed of a table before anything was published: means that are products over dims, and cells that differ from these.
+"""The prior of a published table: cell means are products over dims, and cells vary about these.
 
 The count of cell c is Poisson with mean level g_c u_1 u_2 ..., a factor u for every label combination of each term, and g_c for the cell
 itself. A factor of a term is Gamma(alpha, alpha), of mean 1, with an alpha of its own from a grid, whose points have unknown shares in each

@@ -1,4 +1,4 @@
-"""What publishers say was done to their numbers, one function each, with the source and when it was read.
+"""What publishers say they did to their numbers, one function each, with the source and the day on which it was read.
 
 The laws are theirs to change: compare with the page that the source names before you rely on one. A function gives a ``Codebook``, for
 ``pymc_dp.published``.

@@ -1,4 +1,4 @@
-"""The log-probability of published numbers behind which there are counts: sums over all counts that may have been published so.
+"""The log-probability of published numbers that were made from counts: sums over all counts that are possible given each.
 
 Counts are whole and not negative. For Poisson, binomial and negative binomial counts a loop goes from one count to the next; for any other
 distribution PyMC's own log-probability is evaluated at every count of the window.

@@ -1,4 +1,4 @@
-"""Covariates that were randomised or noised before they came: observed variables, or data, that others rest on.
+"""Covariates that were randomised or noised before they were published: observed variables, or data, on which other variables depend.
 
 The true values of one record are summed out with all that rests on them: over every pattern of true values that may stand behind what
 was published of the record. Nothing is approximated but for what windows leave out. Shapes: N records, P patterns.

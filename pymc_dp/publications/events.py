@@ -1,4 +1,5 @@
-"""What was done to numbers after the noise, and between which values the noisy number must then have lied.
+"""What was done to numbers after noise was added (rounding, clipping, ...), and the range of the noisy number that each published value
+leaves.
 
 Every published row is an event: the noisy number before rounding, clipping and suppression lies between two ends.
 """

@@ -1,4 +1,4 @@
-"""Covariates that are real numbers with noise: classical measurement error of a law that is known.
+"""Covariates that are real numbers with noise: classical measurement error with a known law.
 
 Where a normal number rests on a normal covariate linearly, the covariate is integrated out in closed form. Otherwise its true values are
 unknowns of the model, ``<name>_true``, and are drawn with the rest.

@@ -1,4 +1,4 @@
-"""A graph of every record, at every pattern of true values that may stand behind what was published of the record.
+"""The graph of every record, evaluated at all true values that are possible given what was published of the record.
 
 A graph is read from what it rests on: the axis of the records is followed through every operation that treats records one by one, and an
 axis of patterns is put in front. An operation that may mix records is refused: then no sum over single records stands for the whole.

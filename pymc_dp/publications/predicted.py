@@ -1,4 +1,4 @@
-"""Draws of numbers as they are published: the truth from its distribution, then what was done to it, step by step."""
+"""Predictive draws of published numbers: the truth from its distribution, then everything that was done to it, step by step."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""``published``: a model of the truth, as if it had been seen, becomes a model of what was published.
+"""``published``: a model of the truth, written as if the truth had been observed, becomes a model of what was published.
 
 Everything here is public already, so nothing is charged and nothing is hidden.
 """

@@ -1,4 +1,4 @@
-"""``randomise``: every record is told at random, once, and the model's own likelihood is used for what was told. Whatever it is."""
+"""``randomise``: every record is replaced by a random answer, once, and any likelihood can then be used for the answers."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Ratios of two noisy counts: a part and its whole, each with noise of its own, of which only the one divided by the other is published."""
+"""Published ratios of two noisy counts, a part and its whole, of which neither was published."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -1,4 +1,4 @@
-"""The log-density of published numbers behind which there are real ones.
+"""The log-density of published numbers that were made from real numbers.
 
 A normal truth under normal noise is normal, and under Laplace noise has a closed form. A truth that is published without noise, but
 rounded or left out, needs its distribution function. Otherwise the truth becomes an unknown of the model, one for every row.

@@ -1,4 +1,4 @@
-"""A private model of randomised answers: of every record only a level of joint bins is known, told truly with a known probability.
+"""A private model of randomised answers: all that is known of a record is a level of joint bins, which is true with a known probability.
 
 With K levels a record is told as a level with probability q + (p - q) P(level), where p is the probability of the truth and q = (1 - p) /
 (K - 1). P(level) is what the model says of the bins together (``bin_chances``). Nothing that the copy of the model held of records stays.

@@ -1,4 +1,4 @@
-"""Several noisy statistics of the same records: one true statistic behind all of them, which the likelihood must count once.
+"""Several noisy statistics of the same records: they are readings of one true statistic, which the likelihood must count once.
 
 Given the records the noises are independent, so the likelihood is the sum over the true statistic S of p(S) times the product of the
 noises' laws at z_k - S. Of discrete Gaussian noises that product is, as a function of S,

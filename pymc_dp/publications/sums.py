@@ -1,4 +1,4 @@
-"""Statistics of records that nobody here has: published sums, with a publisher's noise, in place of the records of a model.
+"""Published sums, with a publisher's noise, in place of the records of a model, which nobody here has.
 
 What is planned for the model of a record says which sums its likelihood rests on. Published ones become ``NoisyStatistic`` values of that
 plan, from which ``rewrite`` makes the private model as it does from a release. Nothing is read but shapes, and nothing is charged.
@@ -301,7 +301,7 @@ def _check_sizes(name: str, sizes: np.ndarray, grid: tuple[int, ...], cells: set
             raise Refusal(f"{name} has no cells: its records are all alike beforehand. Write its number of records as n=1000.")
     elif len(cells) > 1 or sizes.shape not in {(count,) for count in cells} | {grid}:
         raise Refusal(
-            f"{name} has {sizes.shape} numbers of records and {max(cells)} cells. Write n= with one for every cell, and arrays of this"
+            f"{name} has {sizes.shape} numbers of records and {max(cells):,} cells. Write n= with one for every cell, and arrays of this"
             " length in cells=."
         )
 

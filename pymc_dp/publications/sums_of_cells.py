@@ -1,4 +1,4 @@
-"""Published counts, and sums of a family's statistics, by cell, as noisy statistics of what is planned for the model of a record.
+"""Published counts, and sums of a family's statistics, by cell -> noisy statistics, as the plan for the model of a record needs them.
 
 Shapes: G cells, C columns of the observed variable, K numbers, R statistics of a family.
 """
@@ -108,7 +108,7 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
         raise Refusal(f"No number of {name} was published: all are NaN. Leave {name} out of the model.")
     if len(groups) > MOST_GROUPS:
         raise Refusal(
-            f"{name} has {len(groups)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
+            f"{name} has {len(groups):,} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
         )
     make = _counts if counts else _sums
     result = []

@@ -1,4 +1,4 @@
-"""Published sums of covariates, of a normal response, and of their products, as second moments of what is planned for a regression.
+"""Published sums of covariates, of a normal response and of their products -> second moments, as the plan for a regression needs them.
 
 A publisher adds noise to sums in its own units. Those of what is scaled to [-1, 1] about the middle of its bounds are combinations of
 these, with noise that is correlated. So here everything is scaled about 0, by the bound that is farther from it: then every moment is one
@@ -126,7 +126,7 @@ def _by_noise(
     kinds, which = np.unique(flat[:, 0], axis=0, return_inverse=True)
     if len(kinds) > MOST_GROUPS:
         raise Refusal(
-            f"{name} has {len(kinds)} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
+            f"{name} has {len(kinds):,} kinds of noise, more than {MOST_GROUPS}. Round the scales of the noise so that cells share them."
         )
     every = cells.inputs if planned.sizes == "free" else inputs_of_table(planned, cells.inputs)
     result = []

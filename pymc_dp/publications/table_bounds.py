@@ -1,4 +1,4 @@
-"""Exact sums and bounds of a table: whether a table can meet all of them, and one that does.
+"""Whether a table can meet all exact sums and bounds that were published of it, and one that does.
 
 Of any two exact rows one holds the other or they have no cell in common (a laminar family). Tables that meet such rows form an M-natural
 convex set, so that moves of one record between two cells, or in and out of one, reach each of them from any other (Murota 2003,

@@ -1,4 +1,4 @@
-"""``sample_table``: draws of a table of counts given every sum of it that was published. Each of them meets all exact rows.
+"""``sample_table``: draws of a table of counts given all published sums of it. Every draw meets all exact ones.
 
 Shapes: C chains, D draws, n possible cells, m published rows.
 """

@@ -1,4 +1,4 @@
-"""Moves of records between the cells of a table of which sums were published, loops that numba compiles when they are first run.
+"""Moves of records between the cells of a table of which sums were published: loops that numba compiles when they are first run.
 
 A move adds t records to some cells and takes t from others, and t is drawn by a slice sampler over all whole numbers that leave no cell
 negative and meet every exact row. Under Gaussian noise the log-likelihood of t is a parabola, whose two numbers are added up once.

@@ -1,4 +1,4 @@
-"""Laws of the cells of a table as the moves take them, and draws of the unknowns of a ``CellPrior`` given the table.
+"""The laws of a table's cells, as the moves need them, and draws of the unknowns of a ``CellPrior`` given the table.
 
 Every conditional is exact but that of the shape, which takes Metropolis steps.
 

@@ -1,4 +1,4 @@
-"""Noisy and exact sums over the cells of one table that nobody published whole: what was published, as rows of a sparse matrix.
+"""Noisy and exact sums over the cells of one table that nobody published as a whole, as rows of a sparse matrix.
 
 Shapes: n possible cells, m published rows.
 """

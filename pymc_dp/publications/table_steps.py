@@ -1,4 +1,4 @@
-"""A PyMC model on top of a published table: the table is an unknown of the model, and a step draws it by moves of whole records.
+"""A PyMC model on top of a published table: the table is an unknown of the model, and a step method draws it by moves of whole records.
 
 The rest of the model sees a table of counts, as if it had been published exactly, and is drawn by whatever PyMC takes for it.
 """

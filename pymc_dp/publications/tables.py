@@ -1,4 +1,6 @@
-"""The vocabulary of tables: probabilities of what was published given what is true, random rounding and randomised answers among them."""
+"""The vocabulary of transition tables: the probability of every published value given the true one, such as random rounding and
+randomised answers.
+"""
 
 from dataclasses import dataclass, field
 from math import exp

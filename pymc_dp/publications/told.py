@@ -1,4 +1,4 @@
-"""What a user says of published sums of records: names, numbers, and the law of the noise on each, checked and made comparable.
+"""What a user says of published sums of records: names, numbers, and the law of the noise on each, checked and brought into one form.
 
 Shapes: G cells, C columns of the observed variable.
 """

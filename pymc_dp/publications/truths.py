@@ -1,4 +1,4 @@
-"""Which whole numbers a distribution of true values can give, and whether a law of published ones takes some of them to be impossible."""
+"""Which whole numbers a distribution of true values can give, and whether what was published would be impossible for some of them."""
 
 import numpy as np
 from pymc.distributions.discrete import DiscreteUniformRV

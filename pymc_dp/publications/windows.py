@@ -1,4 +1,4 @@
-"""The counts that may stand behind every published number, and how probable the number is given each: tables, computed once.
+"""The counts that are possible given every published number, and how probable the number is given each: tables, computed once.
 
 Rows with the same noise and the same event share a table. Left out of a window are counts given which the event has a probability of
 less than about 1e-13.

@@ -154,7 +154,7 @@ class Account:
         costs = f"{float(more):.4g} more, and {float(self.remaining.epsilon):.4g} is left in {where}."
         if len(plans) > 1:
             raise Refusal(
-                f"These {len(plans)} questions cost epsilon {costs} Ask fewer, or for wider intervals; price() says what they cost."
+                f"These {len(plans):,} questions cost epsilon {costs} Ask fewer, or for wider intervals; price() says what they cost."
             )
         (plan,) = plans
         costs = f"{short_text(plan.question)} costs epsilon {costs}"

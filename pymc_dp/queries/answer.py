@@ -1,4 +1,4 @@
-"""What a session says: an ``Answer``, or a ``Price``. Nothing in them is from a record but through noise."""
+"""The nouns ``Answer`` and ``Price``, which a session returns. Whatever in them comes from a record has noise on it."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -100,7 +100,7 @@ class Price:
     def __repr__(self) -> str:
         paid = sum(epsilon > 0 for epsilon in self.own)
         return wrapped(
-            f"Price: epsilon {float(self.epsilon):.6g} for {len(self.questions)} question{'s' * (len(self.questions) != 1)}, {paid} of"
+            f"Price: epsilon {float(self.epsilon):.6g} for {len(self.questions):,} question{'s' * (len(self.questions) != 1)}, {paid:,} of"
             f" them with noise of their own (epsilon {float(self.separately):.6g} one by one);"
             f" {'fits' if self.fits else 'does not fit'} into what is left"
         )

@@ -1,4 +1,4 @@
-"""A noisy answer as observed data of a PyMC model: its noise is part of the likelihood, as that of released statistics is."""
+"""A noisy answer as observed data of a PyMC model: its noise is part of the likelihood, as it is for released statistics."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The posterior of any question given every noisy answer: the default, valid whatever was asked, and whenever asking stopped.
+"""The posterior of any question given every noisy answer. It is the default, and valid whatever was asked and whenever asking stopped.
 
 The unknowns are the numbers of records in every cell of the table. Their prior is one law for all histories: given a concentration c,
 a record's cells have Dirichlet(c / cells, ..., c / cells) probabilities (a Polya urn that begins with c even pseudo-records), and log c
@@ -84,7 +84,7 @@ def complete(history: History, *, draws: int = 250, chains: int = 4, thin: int |
     """
     if not fast_enough(history):
         raise Refusal(
-            f"{len(history)} answers that tell {len(history.cells)} groups of records apart are too many for the posterior."
+            f"{len(history):,} answers that tell {len(history.cells):,} groups of records apart are too many for the posterior."
             ' Ask for method="blue", whose intervals are for questions fixed beforehand.'
         )
     atoms = len(history.cells)

@@ -1,4 +1,4 @@
-"""The law of a weighted sum of noises: by how much an answer that is made of noisy answers is off.
+"""The law of a weighted sum of noises: the error of an answer that is computed from noisy answers.
 
 The laws of noises are known whatever the records are, so probabilities and distances of their sum are, too.
 

@@ -162,7 +162,7 @@ class Col(Strict):
     def isin(self, values: Iterable[object]) -> Condition:
         """The column's value is one of a list of literals."""
         if not isinstance(values, list | tuple | range) or not 0 < len(values) <= MOST_NODES:
-            raise Refusal(f"isin needs a list of 1 to {MOST_NODES} values. Write for example col('sex').isin(['f', 'm']).")
+            raise Refusal(f"isin needs a list of 1 to {MOST_NODES:,} values. Write for example col('sex').isin(['f', 'm']).")
         return Among(self.name, tuple(map(literal, values)))
 
 
@@ -282,5 +282,5 @@ def _counted(condition: Condition, nodes: int, depth: int) -> None:
 
 def _too_long() -> str:
     return (
-        f"A question may have {MOST_NODES} comparisons, values and terms. Write ranges, such as 18 <= age < 65, or ask several questions."
+        f"A question may have {MOST_NODES:,} comparisons, values and terms. Write ranges, such as 18 <= age < 65, or ask several questions."
     )

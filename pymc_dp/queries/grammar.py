@@ -198,7 +198,7 @@ class _Reader:
                 raise Refusal(f"{_named(value)} stands in a list, where only text, numbers and truth values may. {_EXAMPLE}")
             values.append(value)
             if len(values) > MOST_NODES:
-                raise Refusal(f"A list may have {MOST_NODES} values. Write ranges, such as 18 <= age < 65.")
+                raise Refusal(f"A list may have {MOST_NODES:,} values. Write ranges, such as 18 <= age < 65.")
             if not self.took(","):
                 self.expect("sign", closing)
                 break

@@ -1,4 +1,4 @@
-"""What was answered, compressed to what it can tell apart, and what it costs altogether.
+"""All answers of a session, compressed to the cells that they tell apart, and what they cost together.
 
 Nothing here sees a record: a history holds questions, the noise of their answers and the noisy numbers. Cells that no question tells
 apart are one *atom*, so a history of thousands of questions about ranges stays a small matrix, which grows as questions come. The

@@ -1,4 +1,4 @@
-"""What a session says from its noisy answers: an answer with its interval, a probability, draws. Nothing here sees a record."""
+"""What follows from a session's noisy answers: an answer with its interval, a probability, draws. Nothing here sees a record."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -167,8 +167,9 @@ def _question(terms: list[_Term], schema: Schema) -> Question:
     columns = [column for column in schema.columns if column.name in touched]
     if prod(column.size for column in columns) > MOST_CELLS:
         raise Refusal(
-            f"The question tells apart {' x '.join(str(column.size) for column in columns)} cells of {', '.join(c.name for c in columns)}, "
-            f"and at most {MOST_CELLS} are kept. Ask about fewer columns at once, or declare fewer levels."
+            f"The question tells apart {' x '.join(f'{column.size:,}' for column in columns)} cells of"
+            f" {', '.join(column.name for column in columns)}, and at most {MOST_CELLS:,} are kept. Ask about fewer"
+            " columns at once, or declare fewer levels."
         )
     largest = sum(int(abs(term.coefficient) * divisor) * (_largest(term.column) if term.column else 1) for term in terms)
     if largest >= 2**62:

@@ -1,4 +1,4 @@
-"""Questions about the unknowns of a model, asked by a session: paid from its ledger, counted before and not at all if refused."""
+"""Questions of a session about the unknowns of a model: they are paid from its ledger, and recorded there before records are read."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The rows of a table that count where all rows of a person are protected, as the cells of all columns of its schema.
+"""Which rows of a table count if all rows of a person are protected, and the cell of each in all columns of the schema.
 
 Which rows count is decided by these cells, so it is the same for all questions, and rows of one cell are the same to all of them.
 """

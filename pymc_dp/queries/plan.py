@@ -1,4 +1,4 @@
-"""How one question will be answered, and what it will cost: from the question and earlier noisy answers.
+"""How a question will be answered, and what it will cost: decided from the question and earlier noisy answers.
 
 Nothing here can reach a record, so nothing that is decided here, no price and no refusal, depends on one.
 """
@@ -137,7 +137,7 @@ class Terms:
             raise Refusal('method must be "posterior" or "blue". Leave it out for the posterior while it is quick.')
         most = None if epsilon is None else exact_epsilon(epsilon)
         if most is not None and most > MOST_EPSILON:
-            raise Refusal(f"An epsilon above {MOST_EPSILON} protects nobody. Write for example epsilon=0.1.")
+            raise Refusal(f"An epsilon above {MOST_EPSILON:,} protects nobody. Write for example epsilon=0.1.")
         return cls(_width(width), _confidence(confidence), most, named)
 
 

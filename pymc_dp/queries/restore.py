@@ -1,4 +1,4 @@
-"""The state that a session goes on from, made of its file and the charges in its ledger. Nothing here sees a record."""
+"""The state from which a session goes on, made of its file and the charges in its ledger. Nothing here sees a record."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -244,7 +244,7 @@ def _levels(name: str, values: object) -> list:
 def _sequence(name: str, values: object, what: str) -> list:
     if isinstance(values, range | list | tuple) or (isinstance(values, np.ndarray) and values.ndim == 1):
         if len(values) >= MOST_CELLS:
-            raise Refusal(f"{name} has {len(values)} {what}, and at most {MOST_CELLS - 1} can be told apart. Write Brackets([...]).")
+            raise Refusal(f"{name} has {len(values):,} {what}, and at most {MOST_CELLS - 1:,} can be told apart. Write Brackets([...]).")
         return list(values)
     if isinstance(values, Bins):
         raise Refusal(
@@ -288,7 +288,7 @@ def _check_levels(name: str, levels: tuple) -> None:
     if int in kinds and max(map(abs, levels)) > LARGEST_LEVEL:
         raise Refusal(f"Levels of {name} must lie between -(2**53 - 1) and 2**53 - 1. Write larger numbers as text.")
     if len(levels) >= MOST_CELLS:
-        raise Refusal(f"{name} has {len(levels)} levels, and at most {MOST_CELLS - 1} can be told apart. Write Brackets([...]).")
+        raise Refusal(f"{name} has {len(levels):,} levels, and at most {MOST_CELLS - 1:,} can be told apart. Write Brackets([...]).")
 
 
 def _check_edges(name: str, edges: tuple[float, ...]) -> None:
@@ -301,7 +301,7 @@ def _check_edges(name: str, edges: tuple[float, ...]) -> None:
 def _listed(things: Sequence, spell: Callable[[Any], str]) -> str:
     if len(things) <= 12:
         return ", ".join(map(spell, things))
-    return f"{', '.join(map(spell, things[:8]))}, ..., {spell(things[-1])} ({len(things)} in all)"
+    return f"{', '.join(map(spell, things[:8]))}, ..., {spell(things[-1])} ({len(things):,} in all)"
 
 
 def _shown(thing: object) -> str:

@@ -1,4 +1,4 @@
-"""Questions about one table, one after the other: from what was answered before where that is good enough, paid for where it is not (XX12).
+"""Questions about one table, one after the other: answered from earlier answers if those are precise enough, and paid for if not (XX12).
 
 Whatever is decided is decided from the question, the schema and earlier noisy answers. Then the charge is written to the ledger, then
 records are read, then noise is drawn, then the file of the session is written, and then the answer is given. ``account`` keeps what was

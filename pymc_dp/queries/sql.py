@@ -1,4 +1,4 @@
-"""The cell of a value, as SQL: how a column of a table is read, decided by its type and its schema and never by its values."""
+"""The cell of a value, as SQL: the type of a column and its schema decide how it is read, and never its values."""
 
 from itertools import pairwise
 

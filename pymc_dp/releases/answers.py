@@ -1,4 +1,5 @@
-"""Randomised answers: every record's values, put in public bins and told at random, once: ``RandomisedAnswers``, and how records become it.
+"""Randomised answers: the values of every record are put into public bins and replaced at random, once. ``RandomisedAnswers`` holds what
+comes of it.
 
 The bins of all private values of a record make one level, which is randomised whole, so a record pays once whatever it holds. Shapes: N
 records, K levels, the last of which is that of incomplete records.

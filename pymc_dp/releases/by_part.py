@@ -1,4 +1,4 @@
-"""All records of one observed variable -> its exact sums, part after part, so that what is computed on the way stays small.
+"""All records of one observed variable -> its exact sums, a part of the records at a time, so that intermediate arrays stay small.
 
 Every record is looked at by itself, and sums are of integers: so parts, of any size and in any order, add up to what all records together
 bring.

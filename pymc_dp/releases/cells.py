@@ -1,4 +1,4 @@
-"""What is public about one observed variable once its public arrays have been read: cells, inputs, features. No record has been read."""
+"""What is known of one observed variable once its public arrays have been read, and before any record is: cells, inputs, features."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

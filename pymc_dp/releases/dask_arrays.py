@@ -1,4 +1,4 @@
-"""Arrays of dask in an ``xarray.Dataset``: those straight from a file become that file's, and those in memory are read chunk by chunk."""
+"""Arrays of dask in an ``xarray.Dataset``: those that come straight from a file are read from the file, those in memory chunk by chunk."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""DataFrames of dask that give the same records whenever they are read: from pandas, Parquet files, or the memory of workers.
+"""DataFrames of dask that give the same records every time they are read: from pandas, from Parquet files, or from the memory of workers.
 
 A frame in files is read by the rules of files, each a part; a persisted one partition by partition, each where it lies.
 """

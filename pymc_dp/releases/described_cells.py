@@ -1,4 +1,4 @@
-"""Cells that others describe, whose records nobody here has: what the inputs of a likelihood are in each. No record is read."""
+"""Cells whose records others hold, with the inputs of the likelihood in each cell as they describe them. No record is read."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the priors say of a release before it is paid for, and how epsilon is divided by that. Only what is public is looked at.
+"""How epsilon is divided by what the priors say of a release, before it is paid for. Only what is public is looked at.
 
 Numbers of records are used where they are public. Where they are not, or where nothing can be said of a variable, shares are equal.
 """

@@ -1,4 +1,6 @@
-"""A value of a DuckDB table as SQL: as the nearest double, or as bytes of text. Only its type and itself decide, and nothing fails."""
+"""A value of a DuckDB table as SQL: as the nearest floating-point number, or as bytes of text. Only its type and the value itself
+decide, and nothing fails.
+"""
 
 from collections.abc import Iterator, Sequence
 from math import prod

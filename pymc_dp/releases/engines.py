@@ -1,4 +1,4 @@
-"""Which engine holds a table: what is of dask or Spark becomes something to be read where it lies. Neither is imported here."""
+"""Which engine holds a table: a table of dask or Spark is wrapped to be read where its parts are. Neither library is imported here."""
 
 from pymc_dp.releases.dask_arrays import of_arrays
 from pymc_dp.releases.dask_tables import of_dask

@@ -1,4 +1,4 @@
-"""What a table is before any record of it is read: its kind, the names of its columns, its number of rows. For releases and for questions.
+"""What is known of a table before any record of it is read: its kind, its column names, its number of rows. Releases and questions use it.
 
 Which tables there are, in which files, and how columns are called is public; nothing here looks at a value.
 """

@@ -1,4 +1,6 @@
-"""The counts of a Bayesian network's variables from what is released once for several: Fourier coefficients, or a child's table."""
+"""The counts of a Bayesian network's variables, computed from noisy numbers that serve several of them: Fourier coefficients, or a
+child's table.
+"""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -26,7 +28,7 @@ def coefficients_draw(network: Network | None, unlike: str, weights: object, noi
     if weights is not None:
         raise Refusal("Fourier coefficients are shared by all families, so epsilon is not divided. Leave weights out.")
     if network.size() > MOST_COEFFICIENTS:
-        raise Refusal(f'The families have more than {MOST_COEFFICIENTS} coefficients together. Write mechanism="laplace".')
+        raise Refusal(f'The families have more than {MOST_COEFFICIENTS:,} coefficients together. Write mechanism="laplace".')
     difference, square = network.fourier_sensitivity(neighbours), network.fourier_square(neighbours)
     size = len(network.coefficients) - (neighbours == "replace")  # the empty one is the number of records
     scale = noise.calibrate(difference, square, total)

@@ -1,4 +1,4 @@
-"""The noun ``NoisyStatistic``: what a release holds of one observed variable, and how it is written down."""
+"""The noun ``NoisyStatistic``: what a release holds of one observed variable, and how it is written to a file."""
 
 import json
 from dataclasses import asdict, dataclass, field

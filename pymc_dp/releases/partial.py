@@ -1,4 +1,6 @@
-"""A release whose records are read in parts, by whoever holds them: exact sums of every part travel, and noise is added to all together."""
+"""A release whose records are read in parts, each by whoever holds it: the exact sums of the parts are added up, and noise is added
+once.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -92,7 +94,7 @@ def share_out(model: pm.Model | None = None, *, parts: int, records: int | None 
         raise Refusal("share_out needs epsilon and no data. Write for example share_out(model, parts=8, records=10**6, epsilon=1.0).")
     parts, records = _of_numpy(parts), None if records is None else _of_numpy(records)
     if type(parts) is not int or not 1 <= parts <= MOST_PARTS:
-        raise Refusal(f"parts must be a whole number from 1 to {MOST_PARTS}. Write in how many parts the records are.")
+        raise Refusal(f"parts must be a whole number from 1 to {MOST_PARTS:,}. Write in how many parts the records are.")
     kinds = ("bounds", "public", "unit", "neighbours", "missing", "disjoint")
     protection = protection_of(**{name: arguments.pop(name) for name in kinds if name in arguments}, persons=True)
     if protection.sized != (type(records) is int and records > 0):

@@ -1,4 +1,4 @@
-"""The rows of a table that count where all rows of a person are protected, block after block, in memory that does not grow with the table.
+"""Which rows of a table count if all rows of a person are protected, block after block, in memory that does not grow with the table.
 
 Which rows count is decided by a person's rows together, and these may lie anywhere. So rows are first dealt to buckets by the hash of
 the person's name, as the numbers that are read of them, and then each bucket is looked at by itself. What is dealt stays in memory up to

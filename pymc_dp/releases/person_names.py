@@ -1,4 +1,6 @@
-"""Whose the rows of a table are, from one of its columns: its type decides how a name is read, and nothing fails because of a value."""
+"""Which person a row of a table belongs to, from one of its columns: its type decides how a name is read, and nothing fails because of a
+value.
+"""
 
 from typing import Any
 from uuid import UUID

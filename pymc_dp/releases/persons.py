@@ -1,4 +1,4 @@
-"""Which rows of every person count: at most so many, chosen by what that person's own rows are, and by nothing else.
+"""Which rows of every person count: at most so many, chosen by that person's own rows and by nothing else.
 
 A hash of the person's name, of what a row says and of how many rows of the person that say the same come before it decides. Of rows that
 say the same it does not matter which is which, so the order of rows decides nothing. Another person who comes, goes or is exchanged changes

@@ -1,4 +1,4 @@
-"""Sums by public cell of what differs between cells alone, and second moments over all cells.
+"""Sums by public cell for what differs between cells, and second moments over all cells for the rest.
 
 Where only the intercept of a normal likelihood differs between cells, its records tell of the parameters through their sums of features
 and of responses cell by cell, and through squares and products over all cells. So these are what is released, and the totals of the sums

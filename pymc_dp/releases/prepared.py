@@ -1,4 +1,4 @@
-"""A release of which nothing is refused any more and nothing has been paid. It holds no record itself, and knows who reads them."""
+"""A release that is ready to be paid for: every refusal is behind it. It holds no record itself, and knows which function reads them."""
 
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A bar for rows that are being read, with PyMC's own library for it: for the eyes of whoever holds the records and reads them.
+"""A progress bar for rows that are being read, as PyMC draws its own. It is meant for those who hold the records and read them.
 
 It shows how many rows were read, and how many a second; nothing of what is in them. The number of rows is public under "replace". Where it
 is private, so is what the bar shows: it is then drawn on a terminal only, never into a notebook, a file or a log, which others may get to

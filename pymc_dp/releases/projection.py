@@ -1,4 +1,4 @@
-"""Public weights of records: where public rows are many, sums over all records are released instead of one for every row.
+"""Sums over all records with public weights: they are released in place of one sum per public row if there are many such rows.
 
 A sum for every feature of the linear predictor tells of the coefficients what a number for every record tells, and takes its noise
 once. Everything here is computed from what is public. Shapes: G cells, which are distinct public rows, C columns, P features, K

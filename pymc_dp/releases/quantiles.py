@@ -1,4 +1,4 @@
-"""Private quantiles of single arrays of records, by the exponential mechanism on public candidates: what ``private_bounds`` chooses from.
+"""Private quantiles of single arrays of records, by the exponential mechanism on public candidates. ``private_bounds`` uses them.
 
 A candidate's score counts the values below it and above it in integers, so that what one record can do is known exactly. Everything is
 priced and checked first, then paid for, and then the records are read.
@@ -148,7 +148,7 @@ def prepared_quantiles(
     if protection.aggregate:
         raise Refusal('Bounds are chosen for rows that are records. Write unit="row": totals need no bounds.')
     if type(candidates) is not int or not 3 <= candidates <= MOST_CANDIDATES:
-        raise Refusal(f"candidates must be an integer from 3 to {MOST_CANDIDATES}. Write for example candidates=1000.")
+        raise Refusal(f"candidates must be an integer from 3 to {MOST_CANDIDATES:,}. Write for example candidates=1000.")
     spec, paths = _read(model, protection)
     columns = tuple(column for name, pair in within.items() for column in _columns(spec, paths, name, pair, candidates, protection.sized))
     share = total / (2 * len(columns))

@@ -1,4 +1,6 @@
-"""The noisy statistics of one observed variable, in one round, or in several where noisy numbers say where to look again."""
+"""The noisy statistics of one observed variable, in one round, or in several if noisy numbers of one round decide where the next one
+looks.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

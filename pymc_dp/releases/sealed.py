@@ -1,4 +1,4 @@
-"""Files of what was released: netCDF with a checksum after its end, so that a damaged file is found before the netCDF library sees it."""
+"""Files of what was released: netCDF with a checksum after its end, so that a damaged file is found before the netCDF library opens it."""
 
 from hashlib import sha256
 from io import BytesIO

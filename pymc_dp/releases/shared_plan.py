@@ -1,4 +1,4 @@
-"""What travels where records are read in parts: the plan of the sums, to whoever reads a part, and the exact sums of a part, back.
+"""What travels if records are read in parts: the plan of the sums, to whoever reads a part, and the exact sums of the part, back.
 
 A part counts once, however often it was computed: it is known by its number, and of several with one number the first is taken.
 """

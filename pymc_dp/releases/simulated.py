@@ -1,4 +1,4 @@
-"""Simulated records, which are nobody's -> a release of them with noise from a seed, as plans imagine one. It costs nothing.
+"""Simulated records -> a release of them with noise from a seed, as plans imagine one. It costs nothing, because no real record is read.
 
 Of the user's model only what is public is read here: shapes, and arrays that were declared public. The path to every private array ends in
 ``public_side``, so that what is imagined rests on no record.

@@ -1,4 +1,4 @@
-"""DataFrames of Spark that give the same records whenever they are read: from Parquet files, a checkpoint, or this process.
+"""DataFrames of Spark that give the same records every time they are read: from Parquet files, a checkpoint, or this process.
 
 Each partition is summed by the Python worker that Spark hands it to, through ``mapInArrow``, and Spark gives back one row for each.
 """

@@ -1,4 +1,4 @@
-"""``Spread``: a table that an engine holds in parts. Functions go to the parts, and what they return comes back; no record does.
+"""``Spread``: a table whose parts an engine holds. Functions are sent to the parts, and what they return comes back; no record does.
 
 A frame must give the same records whenever it is read: from files, the memory of workers, or a checkpoint. What a user's own code is
 still to compute could fail because of one record, which everybody would see, or put a record into another part when it is computed again.

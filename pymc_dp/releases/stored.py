@@ -1,4 +1,4 @@
-"""Columns of tables as they are stored: for questions of tables and for releases from them.
+"""Columns of tables as they are stored, for questions about tables and for releases from them.
 
 It sees records. Nothing in it can fail because of a value, nor is a value read otherwise because of another: what becomes of it, only its
 type and itself decide.

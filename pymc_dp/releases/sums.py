@@ -1,4 +1,4 @@
-"""Sums of whole numbers over records, per cell: exact, and so the same in any order and in any blocks.
+"""Sums of whole numbers over records, per cell: exact, and so the same in any order and in blocks of any size.
 
 Doubles hold every whole number up to 2**53 in size. Where the absolute values of all terms of a sum add up to no more than that, every
 partial sum, of any of the terms in any order, is such a number, and no addition rounds: not in BLAS either, whatever order it adds in,

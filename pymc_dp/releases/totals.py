@@ -1,4 +1,4 @@
-"""Values of records -> exact integers of every cell: which cell a record is in, and the sums of what it brings.
+"""Values of records -> exact integers of every cell: which cell a record is in, and the sums of what it adds.
 
 A value computed from records is called ``exact`` until noise is added. Every map is total and elementwise, and sums are of integers, so
 that they depend on neither order, batch nor machine (``sums``). Shapes: N records, C columns, G cells, K statistics.

@@ -77,13 +77,13 @@ def test_a_delta_above_one_in_the_number_of_records(n, delta, warned):
         pmdp.sample(model=coin(n), epsilon=1, delta=delta, mechanism=pmdp.PosteriorSample())
     weak = [str(one.message) for one in said if issubclass(one.category, pmdp.WeakPrivacyWarning)]
     assert len(weak) == (3 if warned else 0)
-    assert all(f"delta {delta:g} is above 1/{n}," in one for one in weak)
+    assert all(f"delta {delta:g} is above 1/{n:,}," in one for one in weak)
 
 
 def test_a_private_number_of_records_decides_nothing():
-    """Under add_remove the limit is 1/1000, whatever the number of records."""
+    """Under add_remove the limit is 1/1,000, whatever the number of records."""
     for n in (60, 5000):
-        with pytest.warns(pmdp.WeakPrivacyWarning, match="delta 0.002 is above 1/1000: "):
+        with pytest.warns(pmdp.WeakPrivacyWarning, match="delta 0.002 is above 1/1,000: "):
             pmdp.release(counts(n), epsilon=1, delta=2e-3, mechanism="gaussian", bounds={"k": (0, 4)}, neighbours="add_remove")
         with warnings.catch_warnings():
             warnings.simplefilter("error", pmdp.WeakPrivacyWarning)

@@ -172,8 +172,8 @@ def test_nothing_is_read_before_the_ledger_has_paid(tmp_path, monkeypatch):
 
 
 def test_a_delta_is_not_compared_with_the_number_of_placeholders():
-    """That is 2 here: 1/1000 is the limit, whatever the data hold."""
-    with pytest.warns(pmdp.WeakPrivacyWarning, match="delta 0.01 is above 1/1000: "):
+    """That is 2 here: 1/1,000 is the limit, whatever the data hold."""
+    with pytest.warns(pmdp.WeakPrivacyWarning, match="delta 0.01 is above 1/1,000: "):
         pmdp.release(model(PLACEHOLDERS), data=FRAME, bounds=BOUNDS, epsilon=1.0, delta=0.01, mechanism="gaussian")
 
 

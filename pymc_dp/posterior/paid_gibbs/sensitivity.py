@@ -1,4 +1,4 @@
-"""By how much one record can move the scores of an update: the price of everything that asks.
+"""How far one record can move the scores of an update. Everything that reads the records is priced by it.
 
 Where all records that can occur are few, all pairs of them are compared at all states; where they are not, their parts are
 clipped to bounds. Nothing here reads a record.
