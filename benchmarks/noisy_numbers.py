@@ -45,6 +45,10 @@ def above(lowest):
     return lambda v: np.where(v < lowest, np.nan, v)
 
 
+def hidden(lowest, highest):
+    return lambda y: np.where((y >= lowest) & (y <= highest), np.nan, y)
+
+
 def half_up(base):
     return lambda v: np.floor(v / base + 0.5) * base
 
@@ -126,6 +130,14 @@ CASES = {
         normal(3.0), [pmdp.GaussianNoise(6), pmdp.Threshold(5, absent="listed")], lambda r, y: above(5)(y + r.normal(0, 6, y.shape)),
     ),
     "Laplace 6, Normal": (normal(3.0), pmdp.LaplaceNoise(6), lambda r, y: y + r.laplace(0, 6, y.shape)),
+    "1 to 9 suppressed, Poisson around 4": (poisson(SMALL), pmdp.Suppressed(1, 9), lambda r, y: hidden(1, 9)(y)),
+    "1 to 4 suppressed, then discrete Laplace 2, Poisson around 4": (
+        poisson(SMALL), [pmdp.Suppressed(1, 4), pmdp.DiscreteLaplace(2)], lambda r, y: hidden(1, 4)(y) + geometric(r, 2, y.shape),
+    ),
+    "1 to 9 suppressed, then RR3, negative binomial around 4": (
+        negative_binomial(SMALL), [pmdp.Suppressed(1, 9), pmdp.RoundedToBase(3)],
+        lambda r, y: np.where(np.isnan(hidden(1, 9)(y)), np.nan, to_base(r, y, 3)),
+    ),
     "answers true with probability 3/4, of 40 people": (
         bernoulli(),
         pmdp.RandomisedResponse(0.75), lambda r, y: np.where(r.random(y.shape) < 0.75, y, 1 - y),
