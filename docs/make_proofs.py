@@ -105,7 +105,7 @@ def everything():
         for one in several:
             files = groupby((place.partition(":") for place in one.where), key=itemgetter(0))
             where = "; ".join(f"`{file}` {', '.join(f'`{name}`' for _, _, name in places if name)}".strip() for file, places in files)
-            yield f"* {one.of[0].upper()}{one.of[1:]}. In {where}. Test: `{one.test}`."
+            yield f"* {one.of[0].upper()}{one.of[1:]}. In {where}. Test: `{one.test}`"
 
 
 @cache

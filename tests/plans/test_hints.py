@@ -71,6 +71,12 @@ def test_inspect_counts_what_is_released_of_how_many_records():
     assert "released numbers: 18 of y\n" in private, "the number of records is private, and nothing may be said of it"
 
 
+def test_counts_have_thousands_separators():
+    shown = flat(pmdp.inspect(by_group(1200, public=False, n=2000)[0]))
+    assert "1,200 private cells" in shown
+    assert "2,400 of y, from 2,000 records: about as many cells" in shown
+
+
 def test_where_cells_are_few_enough():
     assert is_sparse(9, 9 * FEWEST_RECORDS - 1)
     assert not is_sparse(9, 9 * FEWEST_RECORDS)
