@@ -66,12 +66,12 @@ MUTANTS = (
     ),
     # ---------- sums of residuals
     Mutant(
-        "residuals priced as if signs were alike", "families/residuals.py", "    return Sensitivity((8 * p * F + 5) * POINTS**2,",
-        "    return Sensitivity((4 * p * F + 9) * POINTS**2,", "how far one record moves sums of residuals",
+        "residuals priced as if signs were alike", "families/residuals.py", "    L1, L2 = (4 * products * F + 5 * square) * POINTS**2,",
+        "    L1, L2 = (2 * products * F + 9 * square) * POINTS**2,", "how far one record moves sums of residuals",
         "test_residuals.py::test_no_two_records_are_further_apart[2]",
     ),
     Mutant(
-        "squares of residuals for nothing", "families/residuals.py", "Sensitivity((8 * p * F + 5) * POINTS**2,", "Sensitivity(8 * p * F * POINTS**2,",
+        "squares of residuals for nothing", "families/residuals.py", "L1, L2 = (4 * products * F + 5 * square) * POINTS**2", "L1, L2 = 4 * products * F * POINTS**2",
         "how far one record moves sums of residuals", "test_residuals.py::test_no_two_records_are_further_apart[2]",
     ),
     Mutant(

@@ -15,7 +15,7 @@ costs slopes only as far as they are from b. What clamping takes off is told by 
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, erf, erfc, exp, pi, sqrt
+from math import erf, erfc, exp, gcd, pi, sqrt
 
 import numpy as np
 
@@ -38,6 +38,8 @@ LARGE = 0.8
 """this part of half the response's range."""
 LEAST = 2.0**-20
 """The least C, in parts of half the response's range."""
+TOGETHER = 6
+"""What all F products weigh together, in units of C, where the square weighs 1 in units of C²: p F."""
 FARTHEST = 4.0
 """No coefficient of scaled features is taken to be larger, in units of half the response's range."""
 
@@ -73,7 +75,8 @@ class Residuals:
     @property
     def weights(self) -> tuple[int, ...]:
         """The factor that each of the F + 1 sums is multiplied by before the noise."""
-        return (*[2 * weight_of_products(self.features)] * self.features, 1)
+        products, square = weights_of(self.features)
+        return (*[products] * self.features, square)
 
     @property
     def units(self) -> np.ndarray:
@@ -104,12 +107,14 @@ class Residuals:
         return (*((f, F) for f in range(F)), (F + 1, F + 1))
 
 
-def weight_of_products(features: int) -> int:
-    """How many times the square's own a product of a residual with a feature is multiplied by before the noise, in units of C and C².
+def weights_of(features: int) -> tuple[int, int]:
+    """By what products of a residual with a feature are multiplied before the noise, and by what its square is: 2 p s and s, p = 6 / F.
 
-    So much that what the square adds to the sensitivity is at most a twelfth of it.
+    In units of C and C² products weigh p times as much as the square then, and what it adds to the sensitivity is a tenth. With
+    less weight sigma would be wider than coefficients; with twice as much, noise on products would grow by a tenth.
     """
-    return ceil(8 / features)
+    both = gcd(2 * TOGETHER, features)
+    return 2 * TOGETHER // both, features // both
 
 
 def statistics_of(regression: Regression) -> tuple[str, ...]:
@@ -133,15 +138,20 @@ def sensitivity_of(regression: Regression) -> Sensitivity:
 
         p F (z(a) + z(b)) + a² - b².
 
-    That grows with a, so a = 3/2. Its derivative by b is p F - 2 b > 0 below 1, because p F >= 8, and -2 b above. So it is largest at
+    That grows with a, so a = 3/2. Its derivative by b is p F - 2 b > 0 below 1, because p F = 6, and -2 b above. So it is largest at
     b = 1: 2 p F + 5/4. It is attained by x = x' = (1, ..., 1), r = 3/2 and r' = -1. The squared L2 distance is at most
-    p² F (z(a) + z(b))² + (a² - b²)², which grows with a as well; by b its derivative is 2 p² F (1 + b) - 4 b (9/4 - b²) > 0 below 1,
-    because p² F >= 8, and negative above: 4 p² F + 25/16. All of it is in units of 4 POINTS² lattice units, and their square.
+    p² F (z(a) + z(b))² + (a² - b²)², which grows with a as well; by b its derivative is 2 p² F (1 + b) - 4 b (9/4 - b²) below 1, of which
+    the first is at least 12, because p² F = 36 / F >= 6, and the second at most 4 (9/4), and negative above: 4 p² F + 25/16. All of it is
+    in units of 4 s POINTS² lattice units, and their square, with the weights 2 p s and s of ``weights_of``.
     """
-    F, p = len(regression.names), weight_of_products(len(regression.names))
+    F, (products, square) = len(regression.names), weights_of(len(regression.names))
     assert fits(regression)
-    why = f"products of {F} features with a residual on [-1, 1], times {p}, and its square on [0, 9/4], together: {2 * p * F + 1.25}"
-    return Sensitivity((8 * p * F + 5) * POINTS**2, (64 * p**2 * F + 25) * POINTS**4, max(4 * p, 9) * POINTS**2, why)
+    why = (
+        f"products of {F} features with a residual on [-1, 1], times {TOGETHER / F:.3g}, and its square on [0, 9/4], together:"
+        f" {2 * TOGETHER + 1.25}"
+    )
+    L1, L2 = (4 * products * F + 5 * square) * POINTS**2, (16 * products**2 * F + 25 * square**2) * POINTS**4
+    return Sensitivity(L1, L2, max(2 * products, 9 * square) * POINTS**2, why)
 
 
 def fits(regression: Regression) -> bool:
