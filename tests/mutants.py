@@ -601,6 +601,12 @@ MUTANTS = (
         "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
     ),
     Mutant(
+        "what a model observes is compiled", "publications/observed.py",
+        '    with pytensor.config.change_flags(numba__cache=False):\n        return np.asarray(model.rvs_to_values[variable].eval(mode="FAST_COMPILE"))\n',
+        '    return np.asarray(model.rvs_to_values[variable].eval(mode="NUMBA"))\n', "no record stays on a disk",
+        "test_privacy.py::test_no_compile_cache_holds_what_a_model_observes_beside_randomised_answers",
+    ),
+    Mutant(
         "a forked child draws as well", "privacy/mechanisms.py", "    receipt.check_same_process()\n    return noisy\n", "    return noisy\n",
         "one payment, one draw",
         "test_ledger.py::test_a_fork_between_the_right_to_draw_and_the_noise[_opendp_laplace-laplace]",

@@ -21,6 +21,7 @@ from pymc_dp.private_models.as_made import as_made
 from pymc_dp.publications.beside_sums import observed_too, without
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.publication import Codebook, Publication, steps_of
 from pymc_dp.publications.responses import observe_answers
 from pymc_dp.publications.rows import TRUE, is_split, observe_alone, read, taken_out
@@ -272,7 +273,7 @@ def _book(law: object) -> Codebook:
 
 def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
     """A variable of which only sums were published: an unknown, and these sums."""
-    shape, dims = tuple(clone.rvs_to_values[clone[name]].eval().shape), clone.named_vars_to_dims.get(name)
+    shape, dims = observed_numbers(clone, clone[name]).shape, clone.named_vars_to_dims.get(name)
     if shape != table.shape:
         raise Refusal(f"{name} has shape {shape} in the model, and its table {table.shape}. Write zeros of that shape as observed=.")
     random = taken_out(clone, name)
