@@ -597,6 +597,10 @@ MUTANTS = (
         "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
     ),
     Mutant(
+        "lines of the program stay in a model of answers", "publications/published.py", "    forget_lines(clone)\n", "",
+        "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
         "lines of the program travel with a plan", "releases/shared_plan.py", "(dumped_without_lines(_Fields(", "(cloudpickle.dumps(_Fields(",
         "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
     ),

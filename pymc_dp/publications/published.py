@@ -15,6 +15,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.model_graph import without_initial_values
+from pymc_dp.models.source_lines import forget_lines
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.as_made import as_made
@@ -224,6 +225,7 @@ def _of_answers(model: pm.Model, laws: Any, values: object, same_people: object)
     clone = _copied(model)
     observe_answers(clone, laws if isinstance(laws, RandomisedAnswers) else RandomisedAnswers.from_datatree(laws))
     _in_order(model, clone)
+    forget_lines(clone)
     return clone
 
 
