@@ -597,8 +597,18 @@ MUTANTS = (
         "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
     ),
     Mutant(
+        "lines of the program stay in a model of answers", "publications/published.py", "    forget_lines(clone)\n", "",
+        "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
         "lines of the program travel with a plan", "releases/shared_plan.py", "(dumped_without_lines(_Fields(", "(cloudpickle.dumps(_Fields(",
         "no record that is written out in a program leaves", "test_hiding_places.py::test_no_line_of_the_program_is_in_what_leaves",
+    ),
+    Mutant(
+        "what a model observes is compiled", "publications/observed.py",
+        '    with pytensor.config.change_flags(numba__cache=False):\n        return np.asarray(model.rvs_to_values[variable].eval(mode="FAST_COMPILE"))\n',
+        '    return np.asarray(model.rvs_to_values[variable].eval(mode="NUMBA"))\n', "no record stays on a disk",
+        "test_privacy.py::test_no_compile_cache_holds_what_a_model_observes_beside_randomised_answers",
     ),
     Mutant(
         "a forked child draws as well", "privacy/mechanisms.py", "    receipt.check_same_process()\n    return noisy\n", "    return noisy\n",

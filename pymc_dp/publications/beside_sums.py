@@ -12,6 +12,7 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.rows import forget, is_split
 
 
@@ -59,7 +60,7 @@ def _register(private: pm.Model, other: pm.Model, variable: Variable, copied: Va
     """Add one variable as what it is in the other model."""
     name = str(variable.name)
     if variable in other.observed_RVs:
-        private.register_rv(copied, name, observed=other.rvs_to_values[variable].eval(), dims=dims)
+        private.register_rv(copied, name, observed=observed_numbers(other, variable), dims=dims)
     elif variable in other.free_RVs:
         initial, transform = other.rvs_to_initial_values.get(variable), other.rvs_to_transforms[variable]
         private.register_rv(copied, name, dims=dims, default_transform=None, transform=transform, initval=initial)

@@ -23,6 +23,7 @@ from pymc_dp.publications.counts import MOST_TERMS
 from pymc_dp.publications.events import events_of
 from pymc_dp.publications.measured import observe_measured
 from pymc_dp.publications.noises import Exact
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.patterns import Mixed, Patterns, is_alike, same_for_all
 from pymc_dp.publications.publication import Codebook, steps_of
 from pymc_dp.publications.reals import needs_latent
@@ -106,7 +107,7 @@ def _check_member(clone: pm.Model, name: str, books: Mapping[str, Codebook], cov
 def _check_numbers(clone: pm.Model, books: Mapping[str, Codebook]) -> None:
     """Refuse a model that reads published numbers of one variable as plain numbers in another: they would pass for the truth."""
     seen = {
-        str(rv.name): np.asarray(clone.rvs_to_values[rv].eval(), dtype=float)
+        str(rv.name): np.asarray(observed_numbers(clone, rv), dtype=float)
         for rv in clone.observed_RVs
         if rv.name in books and not isinstance(steps_of(books[str(rv.name)])[0], Exact)
     }

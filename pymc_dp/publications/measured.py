@@ -14,6 +14,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import NormalRV
 
 from pymc_dp.publications.noises import Exact, GaussianNoise, LaplaceNoise
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.patterns import Mixed, Patterns, is_affine
 from pymc_dp.publications.publication import Codebook, steps_of
 from pymc_dp.publications.reals import log_given_latent, normal_with_noise
@@ -59,7 +60,7 @@ def _may_be_closed(clone: pm.Model, name: str, outcome: str, books: Mapping[str,
     scale = noises[0][0].setting
     if isinstance(noises[0][0], LaplaceNoise) and (isinstance(scale, Variable) or np.unique(np.asarray(scale)).size > 1):
         return False
-    shapes = [tuple(clone.rvs_to_values[variable].eval().shape) for variable in (x, y)]
+    shapes = [observed_numbers(clone, variable).shape for variable in (x, y)]
     mean, sigma = y.owner.op.dist_params(y.owner)
     others = {clone[covariate] for covariate in below if covariate != name and covariate in clone.named_vars}
     if len(shapes[0]) != 1 or shapes[0] != shapes[1] or others & {*ancestors([x]), *ancestors([y])}:

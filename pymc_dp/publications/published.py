@@ -15,12 +15,14 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.model_graph import without_initial_values
+from pymc_dp.models.source_lines import forget_lines
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import explained
 from pymc_dp.private_models.as_made import as_made
 from pymc_dp.publications.beside_sums import observed_too, without
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.publication import Codebook, Publication, steps_of
 from pymc_dp.publications.responses import observe_answers
 from pymc_dp.publications.rows import TRUE, is_split, observe_alone, read, taken_out
@@ -223,6 +225,7 @@ def _of_answers(model: pm.Model, laws: Any, values: object, same_people: object)
     clone = _copied(model)
     observe_answers(clone, laws if isinstance(laws, RandomisedAnswers) else RandomisedAnswers.from_datatree(laws))
     _in_order(model, clone)
+    forget_lines(clone)
     return clone
 
 
@@ -272,7 +275,7 @@ def _book(law: object) -> Codebook:
 
 def _behind_sums(clone: pm.Model, name: str, table: PublishedTable) -> None:
     """A variable of which only sums were published: an unknown, and these sums."""
-    shape, dims = tuple(clone.rvs_to_values[clone[name]].eval().shape), clone.named_vars_to_dims.get(name)
+    shape, dims = observed_numbers(clone, clone[name]).shape, clone.named_vars_to_dims.get(name)
     if shape != table.shape:
         raise Refusal(f"{name} has shape {shape} in the model, and its table {table.shape}. Write zeros of that shape as observed=.")
     random = taken_out(clone, name)

@@ -10,7 +10,9 @@ from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.protection import check_unit, with_records
 from pymc_dp.privacy.accounting import Refusal, check_neighbours, exact_epsilon
 from pymc_dp.privacy.calls import explained
+from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.ledger import Ledger, Part
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.published import published
 from pymc_dp.publications.rows import is_split, is_whole
 from pymc_dp.releases.answers import MOST_LEVELS, RandomisedAnswers, prepared_answers
@@ -107,6 +109,7 @@ def randomise(
     return prepared.pay_and_draw()
 
 
+@boundary
 def _check_holds_no_records(model: pm.Model) -> None:
     """Refuse a model that observes different numbers, in the same words also where some are missing, of which PyMC makes another model.
 
@@ -114,7 +117,7 @@ def _check_holds_no_records(model: pm.Model) -> None:
     and records come by ``data=`` alone.
     """
     for rv in model.observed_RVs:
-        numbers = np.asarray(model.rvs_to_values[rv].eval())
+        numbers = observed_numbers(model, rv)
         if is_split(model, str(rv.name)) or (numbers != numbers.ravel()[:1]).any():
             raise Refusal("This model observes records. Write observed=np.zeros(N) in their place, and the records in data=.")
 

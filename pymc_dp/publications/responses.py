@@ -22,6 +22,7 @@ from pymc_dp.models.structure import arrays_above
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.publications.bin_chances import binned_value, chances_of
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.publication import Noted
 from pymc_dp.publications.rows import as_computed, taken_out
 from pymc_dp.releases.answers import RandomisedAnswers
@@ -96,7 +97,7 @@ def check_observed(model: pm.Model, answers: RandomisedAnswers) -> None:
     if missing := [name for name in names if name not in answers.edges]:
         raise Refusal(f"{missing[0]!r} is observed, and no bounds are given for it. Add it to bounds: all that is observed is private.")
     for rv in model.observed_RVs:
-        if model.rvs_to_values[rv].eval().shape != answers.told.shape:
+        if observed_numbers(model, rv).shape != answers.told.shape:
             raise Refusal(
                 f"{rv.name} must have one number of every record. Write observed=np.zeros({answers.told.size}), and a variable a column."
             )

@@ -14,6 +14,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.counts import log_counts
 from pymc_dp.publications.events import Events, events_of
 from pymc_dp.publications.noises import Step
+from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.predicted import Draws, drawn_anew, drawn_given, publisher
 from pymc_dp.publications.ratios import NoisyRatio
 from pymc_dp.publications.reals import check_real, log_given_latent, log_reals, needs_latent
@@ -40,7 +41,7 @@ def rows_of(clone: pm.Model, name: str, values: np.ndarray | None) -> list[Rows]
     """The rows of a variable: all of them, or, where PyMC set those with missing values apart, those that were published and the others."""
     split = f"{name}_observed" in clone.named_vars and is_split(clone, f"{name}_observed")
     observed = clone[f"{name}_observed" if split else name]
-    numbers = np.asarray(clone.rvs_to_values[observed].eval(), dtype=float)
+    numbers = np.asarray(observed_numbers(clone, observed), dtype=float)
     if not split:
         if values is not None and values.shape != numbers.shape:
             raise Refusal(

@@ -4,6 +4,7 @@ import contextlib
 
 import cloudpickle
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
@@ -505,7 +506,10 @@ def test_no_line_of_the_program_is_in_what_leaves():
         plan = pmdp.share_out(model, epsilon=1, bounds=bounds, parts=1, records=4).plan
         private = pmdp.rewrite(written_out([0.1, 0.4, 0.7, 0.2], [0.5, 7123.4567, 0.25, 0.75]), released)
         anew = pmdp.privatize(model, epsilon=1, bounds=bounds, noise_aware=False)
-    written = {name: cloudpickle.dumps(thing) for name, thing in locals().items() if name in ("inspected", "released", "plan")}
+        with pm.Model() as answered:
+            pm.Bernoulli("k", pm.Beta("share", 1, 1), observed=np.zeros(4, dtype=int))
+        told = pmdp.published(answered, pmdp.randomise(answered, data=pd.DataFrame({"k": [0, 7123.4567, 1, 0]}), epsilon=2.0, bounds={}))
+    written = {name: cloudpickle.dumps(thing) for name, thing in locals().items() if name in ("inspected", "released", "plan", "told")}
     written |= {"rewritten": cloudpickle.dumps(private), "privatized": cloudpickle.dumps(anew)}
     assert [name for name, pickled in written.items() if LINE in pickled or __file__.encode() in pickled] == []
 

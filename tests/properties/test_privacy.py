@@ -15,6 +15,7 @@ from pathlib import Path
 import arviz as az
 import cloudpickle
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
@@ -176,6 +177,29 @@ def test_no_compile_cache_holds_a_covariate():
         b = pm.Normal("b", shape=2)
         pm.Normal("y", b[0] + b[1] * pm.Data("x", x), 1.0, observed=np.linspace(-1, 1, n))
     pmdp.release(model, epsilon=1.0, bounds={"x": (0, 8000), "y": (-1, 1)})
+    pm.draw(pm.Normal.dist(size=3), mode="NUMBA")  # something is compiled, or there might be no cache to look into
+    files = files_under(COMPILED)
+    assert files
+    assert [path for path in files if found_in(path.read_bytes())] == []
+
+
+@pytest.mark.compiled
+def test_no_compile_cache_holds_what_a_model_observes_beside_randomised_answers():
+    """A model of placeholders in which records are written by mistake: they are refused by ``randomise``, and read by ``published``."""
+
+    def observing(numbers):
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("mu"), pm.HalfNormal("sd"), observed=numbers)
+        return model
+
+    y = np.linspace(0, 1, 12)
+    y[5] = REAL
+    arguments = {"data": pd.DataFrame({"y": y}), "epsilon": 2.0, "bounds": {"y": pmdp.Bins(0, 1)}}
+    with pytest.raises(pmdp.Refusal, match="observes records") as caught:
+        pmdp.randomise(observing(y), **arguments)
+    frames = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)][1:]
+    assert frames == ["called", "randomise", "guarded"], "no frame in which a record was read"
+    pmdp.published(observing(y), pmdp.randomise(observing(np.zeros(12)), **arguments))
     pm.draw(pm.Normal.dist(size=3), mode="NUMBA")  # something is compiled, or there might be no cache to look into
     files = files_under(COMPILED)
     assert files
