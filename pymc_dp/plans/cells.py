@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
@@ -116,7 +115,7 @@ def planned_cells(
     structure = structure_of(likelihood)
     names = with_columns(family, domain).statistics(domain)
     if sizes == "public":
-        sensitivity = of_record(family, domain, prod(likelihood.columns))
+        sensitivity = of_record(family, domain) if domain.columns else over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, names, sensitivity)
     moved = with_columns(family, domain).cell_sensitivity(domain)
     moves = "kept" if exchanged else sizes
