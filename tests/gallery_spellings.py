@@ -3,9 +3,9 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from gallery import COUNTY, REALS, entry, positive
+from gallery import COUNTS, COUNTY, REALS, entry, positive
 
-UNIT, SIZES = (-1, 1), (0.5, 2.0)
+UNIT, SIZES, BEYOND = (-1, 1), (0.5, 2.0), (0, 12)
 
 
 # ---------- logarithms of products
@@ -103,3 +103,141 @@ def votes_for_two(r):
     pair = np.column_stack([counts[:, 0], many - counts[:, 0]])
     pm.Multinomial("votes", n=many, p=pm.Dirichlet("p", np.ones(2), shape=(3, 2))[r.g], observed=pair)
     return {"bounds": {"votes": (0, 9)}, "public": ["votes:0", "votes:1"]}
+
+
+# ---------- a yes or no as one of two levels
+@entry("indexed")
+def yes_or_no_as_two_levels(r):
+    p = pm.Beta("p", 1, 1, shape=3)[r.g]
+    pm.Categorical("y", p=pt.stack([1 - p, p], axis=-1), observed=r.y)
+    return {}
+
+
+@entry("shared")
+def yes_or_no_of_a_list(r):
+    p = pm.Beta("p", 1, 1)
+    pm.Categorical("y", p=[1 - p, p], observed=r.y)
+    return {}
+
+
+@entry("indexed")
+def yes_or_no_by_logits_beside_zero(r):
+    a = pm.Normal("a", shape=3)[r.g]
+    pm.Categorical("y", logit_p=pt.stack([pt.zeros_like(a), a], axis=1), observed=r.y)
+    return {}
+
+
+@entry("table")
+def yes_or_no_by_two_softmaxes(r):
+    eta = pm.Normal("a") + pm.Normal("b") * pm.Data("x", r.h)
+    pm.Categorical("y", p=pm.math.softmax(pt.stack([pt.zeros_like(eta), eta], axis=-1), axis=-1), observed=r.y)
+    return {"bounds": {"x": (0, 1)}}
+
+
+@entry("indexed")
+def pairs_of_ones_and_zeros(r):
+    p = pm.Beta("p", 1, 1, shape=3)
+    pm.Multinomial("y", n=1, p=pt.stack([p, 1 - p], axis=1)[r.g], observed=np.eye(2, dtype=int)[r.y])
+    return {}
+
+
+# ---------- links
+@entry("indexed", coords=lambda n: {"county": COUNTY, "obs": range(n)})
+def probit_as_a_deterministic(r):
+    p = pm.Deterministic("p", pm.math.invprobit(pm.Normal("a", dims="county")[r.g]), dims="obs")
+    pm.Bernoulli("y", p=p, observed=r.y, dims="obs")
+    return {}
+
+
+@entry("indexed")
+def complementary_log_log(r):
+    pm.Bernoulli("y", p=1 - pt.exp(-pt.exp(pm.Normal("a", shape=3)[r.g])), observed=r.y)
+    return {}
+
+
+@entry("indexed")
+def log_log(r):
+    pm.Bernoulli("y", p=pt.exp(-pt.exp(-pm.Normal("a", shape=3)[r.g])), observed=r.y)
+    return {}
+
+
+@entry("indexed")
+def probability_by_tanh(r):
+    pm.Bernoulli("y", p=0.5 * (1 + pm.math.tanh(pm.Normal("a", shape=3)[r.g])), observed=r.y)
+    return {}
+
+
+@entry("indexed")
+def probability_by_arctan(r):
+    """The link of Cauchy's distribution, for answers that are seldom wrong but then by far."""
+    pm.Bernoulli("y", p=0.5 + pt.arctan(pm.Normal("a", shape=3)[r.g]) / np.pi, observed=r.y)
+    return {}
+
+
+@entry("indexed")
+def probability_by_erf(r):
+    pm.Bernoulli("y", p=0.5 * (1 + pm.math.erf(pm.Normal("a", shape=3)[r.g] / np.sqrt(2))), observed=r.y)
+    return {}
+
+
+@entry("indexed")
+def probability_of_any_of_so_many(r):
+    """Infected if any of the contacts was: their number is public."""
+    contacts, p = pm.Data("contacts", 1.0 + r.i), pm.math.sigmoid(pm.Normal("a", shape=3)[r.g])
+    pm.Bernoulli("y", p=1 - (1 - p) ** contacts, observed=r.y)
+    return {"public": ["contacts"]}
+
+
+@entry("indexed")
+def rate_by_softplus(r):
+    pm.Poisson("k", mu=pt.softplus(pm.Normal("a", shape=3)[r.g]), observed=r.k)
+    return {"bounds": {"k": COUNTS}}
+
+
+@entry("indexed")
+def growth_that_levels_off(r):
+    curve = pm.HalfNormal("top", 4) * pt.tanh(pm.HalfNormal("speed") * pt.arange(5) / 4.0)
+    pm.Normal("y", mu=curve[pm.Data("week", r.t)], sigma=pm.HalfNormal("s"), observed=r.x)
+    return {"bounds": {"y": REALS}}
+
+
+# ---------- counts of groups, and of so many
+@entry("indexed")
+def successes_of_public_trials_by_logits(r):
+    pm.Binomial("k", n=pm.Data("n", 6 + r.i), logit_p=pm.Normal("a", shape=3)[r.g], observed=r.k)
+    return {"public": ["n"], "bounds": {"k": (0, 9)}}
+
+
+@entry("indexed")
+def overdispersed_successes_of_public_trials(r):
+    alpha, beta = pm.Gamma("alpha", 2, 1, shape=3)[r.g], pm.Gamma("beta", 2, 1)
+    pm.BetaBinomial("k", n=pm.Data("n", 6 + r.i), alpha=alpha, beta=beta, observed=r.k)
+    return {"public": ["n"], "bounds": {"k": (0, 9)}}
+
+
+@entry("indexed")
+def zeros_beside_successes_of_public_trials(r):
+    p = pm.Beta("p", 1, 1, shape=3)[r.g]
+    pm.ZeroInflatedBinomial("k", psi=pm.Beta("psi", 1, 1), n=pm.Data("n", 6 + r.i), p=p, observed=r.k)
+    return {"public": ["n"], "bounds": {"k": (0, 9)}}
+
+
+@entry("indexed")
+def zeros_beside_counts_of_groups(r):
+    psi, mu = pm.Beta("psi", 1, 1, shape=3), pm.Gamma("mu", 2, 1, shape=3)
+    pm.ZeroInflatedPoisson("k", psi=psi[r.g], mu=mu[r.g], observed=r.k)
+    return {"bounds": {"k": BEYOND}}
+
+
+@entry("indexed")
+def zeros_beside_overdispersed_counts(r):
+    mu = pt.exp(pm.Normal("m", shape=3))[r.g]
+    pm.ZeroInflatedNegativeBinomial("k", psi=pm.Beta("psi", 1, 1), mu=mu, alpha=pm.Gamma("alpha", 2, 1), observed=r.k)
+    return {"bounds": {"k": BEYOND}}
+
+
+@entry("indexed")
+def overdispersion_of_groups(r):
+    mu, alpha = pm.Gamma("mu", 2, 1, shape=3), pm.Gamma("alpha", 2, 1, shape=3)
+    pm.NegativeBinomial("k", mu=mu[r.g], alpha=alpha[r.g], observed=r.k)
+    return {"bounds": {"k": BEYOND}}

@@ -19,14 +19,14 @@ def with_columns(family: Family, domain: Domain) -> Family:
     return ByColumn(family) if domain.columns else family
 
 
-def of_record(family: Family, domain: Domain, columns: int) -> Sensitivity:
-    """How far one record can move the statistics of all its columns: L1 distances add up, and so do squared L2 distances.
+def of_record(family: Family, domain: Domain) -> Sensitivity:
+    """How far one record can move the statistics of columns with bounds of their own: L1 distances add up, and so do squared L2 ones.
 
     Columns are released next to each other, and a record may hold anything in each, so that no two of them can be bounded together.
     """
-    each = [family.sensitivity(part) for part in (columns_of(domain) if domain.columns else [domain] * columns)]
-    why = each[0].why if len(each) == 1 else f"{each[0].why}, in each of {len(each)} columns"
-    if domain.columns and len({one.why for one in each}) > 1:
+    each = [family.sensitivity(part) for part in columns_of(domain)]
+    why = f"{each[0].why}, in each of {len(each)} columns"
+    if len({one.why for one in each}) > 1:
         why = "; ".join(f"column {c}: {one.why}" for c, one in enumerate(each))
     return Sensitivity(sum(one.difference for one in each), sum(one.square for one in each), max(one.largest for one in each), why)
 

@@ -30,6 +30,12 @@ SUMMED_OUT = {
     "Normal": "pm.Normal of a normal mean has a larger standard deviation, and pm.Mixture has a class for every record",
 }
 """Distributions of which a parameter by record can be summed out, and how."""
+WRITTEN_OUT = {
+    "DirichletMultinomial": "Write it column by column, each a pm.BetaBinomial of what those before leave. Of three columns, first with n,"
+    " alpha=a[0] and beta=a[1] + a[2], then with n less the first column, alpha=a[1] and beta=a[2]",
+    "MvStudentT": "Write pm.MvNormal; or a pm.StudentT of every column, with bounds in pymc_dp.Bins(lower, upper)",
+}
+"""Distributions of vectors that are written as others, and how."""
 TOGETHER = "pm.MvNormal of a normal mean that the columns share has a covariance"
 AT_RANDOM = (
     "randomise every record: pymc_dp.randomise (docs/any_likelihood.md), whose intervals are 1.3 to 2.3 times as wide as without privacy"
@@ -101,7 +107,7 @@ def has_distribution(random: Variable) -> bool:
     whole = np.dtype(random.type.dtype).kind != "f"
     try:
         pm.logcdf(random, 0.0)
-    except (NotImplementedError, TypeError, ValueError):
+    except (NotImplementedError, TypeError, ValueError, AssertionError):  # the last where PyMC has it for one set of parameters alone
         return False
     return not whole or isinstance(operation, (*COUNTED, mixture.MixtureRV))
 

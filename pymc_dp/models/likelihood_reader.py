@@ -14,7 +14,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
-from pymc_dp.models.alternatives import instead_of, is_alone, is_ordered
+from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import parametrised_in_bins
 from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
@@ -180,7 +180,7 @@ def _unsupported(observed: Observed, distribution: str) -> str:
         return f"its likelihood is {distribution}, of which bins can be released where it is a density, and {_why_not_in_bins(observed)}"
     if not isinstance(operation, RandomVariable):
         what = f"its likelihood is {distribution}, which has no sufficient statistics"
-        return f"{what}. {bins}" if bins else f"{what}. Write it as one of the supported families"
+        return f"{what}. {bins or WRITTEN_OUT.get(distribution, 'Write it as one of the supported families')}"
     what = f"its likelihood is {distribution}, of which a release is not offered"
     return f"{what}. {bins}" if bins else f"{what}. The supported families are listed in the documentation"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 from pytensor.tensor.subtensor import AdvancedSubtensor
@@ -116,7 +115,7 @@ def planned_cells(
     structure = structure_of(likelihood)
     names = with_columns(family, domain).statistics(domain)
     if sizes == "public":
-        sensitivity = of_record(family, domain, prod(likelihood.columns))
+        sensitivity = of_record(family, domain) if domain.columns else over_columns(family.sensitivity(domain), likelihood.columns)
         return PlannedStatistic(likelihood, structure, domain, sizes, grid, None, covariates, names, sensitivity)
     moved = with_columns(family, domain).cell_sensitivity(domain)
     moves = "kept" if exchanged else sizes
@@ -173,6 +172,14 @@ def _advise_bins(likelihood: Likelihood, placeholder: Placeholder) -> str:
     return f"; or count it in bins: bounds={{{outcome}{placeholder.name!r}: pymc_dp.Bins(lower, upper)}}"
 
 
+def _advise_bernoulli(likelihood: Likelihood) -> str:
+    """How to use scores of two levels, which are those of a yes or no; else nothing."""
+    if likelihood.distribution != "Categorical" or likelihood.levels != 2:
+        return ""
+    logit = f"logit({likelihood.name})"
+    return f"; or write pm.Bernoulli(p=pm.math.sigmoid(...)) of the second level, and bounds={{{logit!r}: (-3, 3)}}"
+
+
 def _advise_randomise(likelihood: Likelihood, placeholder: Placeholder) -> str:
     """How to tell every record at random, where that is possible; else nothing. Of what is censored a covariate may be the limit."""
     if not likelihood.alone or likelihood.distribution == "Censored" or not (placeholder.plain or placeholder.parent):
@@ -222,7 +229,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             raise Unreduced(
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
                 f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
-                f"{_advise_bins(likelihood, placeholder)}{_advise_randomise(likelihood, placeholder)}"
+                f"{_advise_bernoulli(likelihood)}{_advise_bins(likelihood, placeholder)}{_advise_randomise(likelihood, placeholder)}"
             )
     if grid is None:
         most = max((i for i in likelihood.inputs if i.private and i.name in covariates), key=lambda i: np.max(covariates[i.name].upper))
