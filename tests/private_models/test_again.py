@@ -129,8 +129,8 @@ def close_to(tree, means):
 
 
 def by_nuts(name):
-    def sampled(private):
-        words = {"nuts_sampler_kwargs": {"chain_method": "vectorized"}} if name == "blackjax" else {}  # "parallel" has a device for every chain
+    def sampled(private):  # chains of BlackJAX that are "parallel" need a device each
+        words = {"nuts_sampler_kwargs": {"chain_method": "vectorized"}} if name == "blackjax" else {}
         return pm.sample(1000, tune=1000, chains=2, cores=1, model=private, nuts_sampler=name, random_seed=2, **QUIET, **words)
 
     return sampled
