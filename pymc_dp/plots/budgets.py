@@ -306,10 +306,11 @@ def _scores(ax: "Axes", audit: Audit) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _legends(audit: Audit) -> list[tuple[str, str]]:
+def _legends(audit: Audit) -> list[tuple[str, str, str]]:
+    """Of either data set its words, its colour, and a hatch by which it is known without colour."""
     names = ("on D", "on D_neighbour")
     words = [f"{name}: {hits / audit.counted:.3g} in the shade" for name, hits in zip(names, audit.hits, strict=True)]
-    return list(zip(words, (FIRST, SECOND), strict=True))
+    return list(zip(words, (FIRST, SECOND), HATCHES[:2], strict=True))
 
 
 def _bars(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray) -> tuple[float, float, float]:
@@ -319,9 +320,9 @@ def _bars(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray) -> t
     even = len(values) > 1 and np.allclose(gaps / gap, np.rint(gaps / gap)) and values[-1] - values[0] < 2 * FEW * gap
     places = values if even else np.arange(len(values))
     gap = gap if even else 1.0
-    for k, (runs, (words, colour)) in enumerate(zip(scores, _legends(audit), strict=True)):
+    for k, (runs, (words, colour, hatch)) in enumerate(zip(scores, _legends(audit), strict=True)):
         shares = [(runs == value).sum() / audit.counted for value in values]
-        ax.bar(places + (k - 0.5) * 0.4 * gap, shares, 0.4 * gap, color=colour, label=words)
+        ax.bar(places + (k - 0.5) * 0.4 * gap, shares, 0.4 * gap, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=words)
     if not even:
         shown = np.arange(0, len(values), len(values) // 12 + 1)
         ax.set_xticks(shown, [f"{values[k]:.3g}" for k in shown])
@@ -338,10 +339,10 @@ def _histograms(ax: "Axes", audit: Audit, scores: np.ndarray, values: np.ndarray
     low, high = min(low, audit.cut), max(high, audit.cut)
     low, high = low - 0.02 * (high - low), high + 0.02 * (high - low)
     bins = np.linspace(low, high, 61).tolist()
-    for runs, (words, colour) in zip(scores, _legends(audit), strict=True):
+    for runs, (words, colour, hatch) in zip(scores, _legends(audit), strict=True):
         seen = np.clip(runs[~np.isnan(runs)], low, high)
         weights = np.full(len(seen), 1 / audit.counted)
-        ax.hist(seen, bins, weights=weights, histtype="stepfilled", color=colour, alpha=0.45, label=words)
+        ax.hist(seen, bins, weights=weights, histtype="stepfilled", color=colour, alpha=0.45, hatch=hatch, label=words)
         ax.hist(seen, bins, weights=weights, histtype="step", color=colour, linewidth=1.2)
     return float(low), float(high), audit.cut
 

@@ -72,7 +72,25 @@ def spec_of(tree: "xr.DataTree", model: pm.Model, released: Release | None, with
     names = {likelihood.name for likelihood in spec.likelihoods}
     if released is not None and names != {noisy.variable for noisy in released.statistics}:
         raise Refusal(ANOTHER_SHAPE)
+    _check_lengths(tree, model)
     return spec
+
+
+def _check_lengths(tree: "xr.DataTree", model: pm.Model) -> None:
+    """Refuse a model whose unknowns have more or fewer entries than those that were drawn, as one with a group more."""
+    drawn = tree["posterior"].to_dataset() if "posterior" in tree.children else {}
+    for unknown in model.free_RVs:
+        if unknown.name not in drawn:
+            continue
+        dims = model.named_vars_to_dims.get(unknown.name) or [None] * unknown.type.ndim
+        labels = [model.coords.get(dim) for dim in dims]
+        shape = tuple(fixed if named is None else len(named) for fixed, named in zip(unknown.type.shape, labels))
+        entries = drawn[unknown.name].shape[2:]
+        if len(shape) == len(entries) and any(length not in (None, many) for length, many in zip(shape, entries)):
+            raise Refusal(
+                f"{unknown.name} has the shape {entries} in this tree and {shape} in the model. Draw from this model first, which costs"
+                " nothing: idata = pymc_dp.sample(model=pymc_dp.private_model(idata, model))."
+            )
 
 
 # ---------- released cells

@@ -470,6 +470,8 @@ def test_pictures(name):
     assert "epsilon" in axes[1].get_ylabel()
     assert axes[0].get_xlabel().startswith("shaded: ")
     assert len(axes[0].get_legend().get_texts()) == 2
+    first, second = axes[0].get_legend().get_patches()
+    assert first.get_hatch() != second.get_hatch(), "told apart by colour alone"
     pmdp.plot_audit(audited(lambda x: "refused", 0, 1, 1.0, 100))[0].figure.canvas.draw()
     mpl.pyplot.close("all")
 

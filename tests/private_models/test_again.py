@@ -17,8 +17,8 @@ MAKE = """
 import numpy as np
 import pymc as pm
 
-def make(g, y):
-    with pm.Model(coords={"group": ["a", "b", "c"]}) as model:
+def make(g, y, groups="abc"):
+    with pm.Model(coords={"group": list(groups)}) as model:
         effect = pm.Normal("effect", pm.Normal("middle", 0, 1.5), pm.HalfNormal("spread", 1), dims="group")
         pm.Bernoulli("y", logit_p=effect[pm.Data("g", g)], observed=y)
     return model
@@ -51,6 +51,10 @@ def short():
 
 def dummy():
     return EXECUTED["make"](np.zeros(4, int), np.zeros(4, int))
+
+
+def with_groups(groups):
+    return EXECUTED["make"](np.zeros(4, int), np.zeros(4, int), groups)
 
 
 def test_it_is_the_model_of_the_release_whatever_rows_the_model_holds(short):
@@ -129,8 +133,7 @@ def close_to(tree, means):
 
 
 def by_nuts(name):
-    def sampled(private):
-        # "parallel" has a device for every chain
+    def sampled(private):  # chains of BlackJAX that are "parallel" need a device each
         words = {"nuts_sampler_kwargs": {"chain_method": "vectorized"}} if name == "blackjax" else {}
         return pm.sample(1000, tune=1000, chains=2, cores=1, model=private, nuts_sampler=name, random_seed=2, **QUIET, **words)
 
@@ -235,3 +238,19 @@ def test_leaving_one_out_would_leave_out_a_cell(short):
     model, tree = short
     added = pm.compute_log_likelihood(tree.copy(deep=True), model=pmdp.private_model(tree, model), progressbar=False)
     assert dict(added["log_likelihood"]["y"].sizes) == {"chain": 1, "draw": 5, "y_cell": 3}
+
+
+def test_a_group_that_no_record_is_of_is_predicted_after_another_draw(short):
+    """By the model with one group more, from the same release. Its posterior does not hold the new group before."""
+    tree = short[1]
+    steps = {"nuts_sampler": "pymc", "compile_kwargs": {"mode": "FAST_COMPILE"}}
+    larger = with_groups("abcd")
+    for drawing in (pmdp.posterior_predictive, pmdp.synthesize):
+        asked = {"rows": 10, "sets": 5} if drawing is pmdp.synthesize else {"given": {"g": [3, 0]}}
+        with pytest.raises(
+            pmdp.Refusal, match=r"\(3,\) in this tree and \(4,\).*Draw from this model first.*private_model\(idata, model\)"
+        ):
+            drawing(tree, larger, **asked)
+    again = pmdp.sample(5, tune=5, chains=1, model=pmdp.private_model(tree, larger), random_seed=2, **steps, **QUIET)
+    assert again.attrs["epsilon"] == tree.attrs["epsilon"]
+    assert pmdp.posterior_predictive(again, larger, given={"group": ["d", "a"]})["predictions"]["y"].shape == (1, 5, 2)

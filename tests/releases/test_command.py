@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import runpy
+import shlex
 import subprocess
 import sys
 import warnings
@@ -240,6 +242,19 @@ def test_what_the_file_says_need_not_be_said_again_and_warnings_are_one_line(fol
     assert pmdp.Release.from_netcdf("r.nc").epsilon == 0.5
 
 
-def test_the_page_holds_the_file_that_is_tested():
+@pytest.mark.slow
+def test_the_steps_of_the_page_lead_from_records_to_a_posterior(folder):
+    """Its blocks in order: the file of the model, the ledger, the command, and the analysis elsewhere, each in a process of its own."""
     page = (ROOT / "docs" / "where_data_stay.md").read_text()
-    assert MODEL.partition("\nif ")[0].strip() in page
+    file, ledger, analysis = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
+    assert MODEL.partition("\nif ")[0].strip() == file.strip()
+    [line] = re.findall(r"^```\npython (-m pymc_dp release .*)\n```", page, flags=re.M)
+    there = folder / "clinic"
+    there.mkdir()
+    (folder / "records.parquet").rename(there / "records.parquet")
+    (there / "model.py").write_text(file)
+    for step in (["-c", ledger], shlex.split(line), ["-c", f'{analysis}\nprint(*idata.posterior["share"].mean(("chain", "draw")).values)']):
+        done = bare(*step, folder=there)
+        assert done.returncode == 0, done.stderr
+    assert left(there) == 1
+    np.testing.assert_allclose(np.array(done.stdout.split()[-3:], dtype=float), SHARES, atol=0.06)

@@ -4,7 +4,9 @@ Tests with workers are slow: ``uv run --group engines pytest -m slow tests/relea
 """
 
 import pickle
+import re
 from contextlib import contextmanager
+from pathlib import Path
 
 import cloudpickle
 import engine_parts
@@ -51,6 +53,17 @@ def test_records_in_files_and_in_memory_are_read_as_they_lie(tmp_path):
     expected = said(FRAME)
     for data in (dd.read_parquet(str(files_in(tmp_path))), dd.from_pandas(FRAME, npartitions=5).persist()):
         assert said(data) == expected
+
+
+def test_the_block_for_dask_on_the_page_of_large_data_runs(tmp_path, monkeypatch):
+    """After those before it, as pasted; the one for Beam alone is left out."""
+    monkeypatch.chdir(tmp_path)
+    page, names = (Path(__file__).parents[2] / "docs" / "large_data.md").read_text(), {}
+    blocks = [block for block in re.findall(r"^```py(?:thon)?\n(.*?)^```", page, flags=re.M | re.S) if "beam." not in block]
+    assert "dask" in blocks[-1]
+    for block in blocks:
+        exec(compile(block, "large_data.md", "exec"), names)
+    assert names["released"].neighbours == "replace"
 
 
 @pytest.mark.slow
