@@ -93,7 +93,8 @@ class ByColumn(Family):
         shape = _shape(parameters[0])
         means = tuple(_beside(several, shape) for several in zip(*(part.mean for part in moments), strict=True))
         rows = zip(*(part.covariance for part in moments), strict=True)
-        return Moments(n, means, tuple(tuple(_beside(several, shape) for several in zip(*row, strict=True)) for row in rows))
+        covariance = tuple(tuple(_beside(several, shape) for several in zip(*row, strict=True)) for row in rows)
+        return Moments(n, means, covariance, squares=moments[0].squares)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Noisy sums of every column moved into the set that n records can produce there."""

@@ -103,14 +103,16 @@ class Normal(Family):
             variance, square = sigma**2, mu**2
             if _sigma_known(domain):
                 return Moments(n, (mu,), ((variance,),))
-            return Moments(n, (mu, square + variance), ((variance,), (2 * mu * variance, 2 * variance * (2 * square + variance))))
+            return Moments(
+                n, (mu, square + variance), ((variance,), (2 * mu * variance, 2 * variance * (2 * square + variance))), squares=True
+            )
         # So wide a law is at either bound but for 1/WIDEST, whatever its exact width; the recurrence below would cancel.
         narrowed = pt.minimum(sigma, WIDEST) / sigma
         mu, sigma = mu * narrowed, sigma * narrowed
         first, second, variance, covariance, of_square = by_cell(Kernel(clamped_moments, (0, 1), 5), mu.type.shape, (mu, sigma))
         if _sigma_known(domain):
             return Moments(n, (first,), ((variance,),))
-        return Moments(n, (first, second), ((variance,), (covariance, of_square)))
+        return Moments(n, (first, second), ((variance,), (covariance, of_square)), squares=True)
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Move sums to moments that values in [-1, 1] can have, their variance no smaller than the noise could tell from 0.

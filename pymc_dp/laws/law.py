@@ -15,7 +15,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.laws import closed_forms
+from pymc_dp.laws import closed_forms, few_records
 from pymc_dp.laws.central_limit import correlated_counts, latent_counts, latent_sums
 from pymc_dp.laws.counts import count_window, counts_convolution, counts_saddle, rate_window
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
@@ -75,13 +75,15 @@ class Moments:
     """Sums of R statistics of n independent clamped records, by exact mean and covariance and the central limit.
 
     ``mean[i]`` and ``covariance[i][j]`` (i >= j) are those of one record's statistic and broadcast to (G, *C), as ``n`` does.
-    Where ``basis`` is given, what was summed are the K combinations basis[k][0] + sum_i basis[k][i] t_i.
+    Where ``basis`` is given, what was summed are the K combinations basis[k][0] + sum_i basis[k][i] t_i. With ``squares`` there are two
+    statistics, a value and its square.
     """
 
     n: Tensor
     mean: tuple[Tensor, ...]
     covariance: tuple[tuple[Tensor, ...], ...]
     basis: tuple[tuple[float, ...], ...] | None = None
+    squares: bool = False
 
     def combined(self) -> tuple[list[Tensor], list[list[Tensor]]]:
         """Mean and lower triangle of the covariance of the K sums."""
@@ -102,6 +104,11 @@ class Moments:
                 entries.append(self.n * sum(parts[1:], parts[0]) if parts else pt.zeros_like(self.n))
             covariance.append(entries)
         return mean, covariance
+
+    @property
+    def of_squares(self) -> few_records.OfSquares:
+        """The law of few records, of a value and its square."""
+        return few_records.of_squares(self.n, self.mean[0], self.covariance[0][0], *self.covariance[1])
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,7 @@ class Plan:
 
     Attributes
     ----------
-    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "latent", "correlated"}
+    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "squares", "latent", "correlated"}
     closed : ndarray of bool or None
         For "mixed", the cells (G, *C) that keep the closed form.
     length : int
@@ -194,6 +201,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
     K = noisy.shape[-1]
     match law:
         case Moments():
+            if law.squares and few_records.few(n, noise):
+                return Plan("squares")
             if noise.gaussian or K == 1:
                 return Plan("normal")
             return Plan("pair") if K == 2 else Plan("latent", latents=len(law.mean))
@@ -280,6 +289,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 means = pt.stack([mean + np.zeros(batch) for mean in law.mean], axis=-1)
                 triangle = pt.stack([entry + np.zeros(batch) for row in law.covariance for entry in row], axis=-1)
                 return _sums_plus_laplace(noisy, law.n, means, triangle, latent, _basis(law), noise)
+            if plan.form == "squares":
+                return few_records.log_density(law.of_squares, noisy, noise)
             mean, covariance = law.combined()
             if len(mean) == 1:
                 return closed_forms.normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
@@ -305,6 +316,8 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
             exact = pm.Multinomial.dist(law.n.astype("int64"), law.p, shape=shape)
         case Rates():
             exact = pm.Poisson.dist(law.rate, shape=shape)
+        case Moments(squares=True):
+            exact = few_records.simulated(law.of_squares, shape)
         case Moments():
             sums = _sums(law, pm.Normal.dist(shape=(*shape[:-1], len(law.mean))))
             exact = sums if law.basis is None else _in_basis(law, sums)

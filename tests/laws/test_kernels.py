@@ -14,7 +14,7 @@ import pytest
 from checks import mostly_slow
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.laws import central_limit, counts, recursions, shares, sums
+from pymc_dp.laws import central_limit, counts, recursions, shares, squares, sums
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models import moment_loops
@@ -27,6 +27,12 @@ X = RNG.normal(size=P.shape)
 MANY = RNG.dirichlet(np.full(9, 3.0), 2)
 ONE = np.array([3.0, -1.0]), np.array([4.0, 2.0]), np.array([9.0, 4.0])
 PAIR = np.array([[3.0, 1.0], [-2.0, 4.0]]), *(np.array(column) for column in ([1.0, 1], [2.0, 0], [9.0, 4], [3.0, -1], [4.0, 3]))
+FEW = (
+    np.array([[1.0, 1.5], [-0.4, 0.9], [2.0, 3.0], [3.0, 3.0]]),
+    *map(np.array, ([5.0, 8, 3, 12], [0.3, -0.1, 0.6, 0.1], [0.1, 0.2, 0.3, 0.2], [0.1, -0.2, 0.0, 0.05])),
+    *map(np.array, ([1.0, 0.7, 1.0, 0.9], [2.0, 3.3, 1.0, 5.5], [0.2, 0.4, 0.5, 0.3])),
+)
+"""Four cells of 3 to 12 records."""
 FAR = (
     np.array([[1000.0, 500.0], [5000.0, -3000.0], [5000.0, 0.0], [15_000.0, 3000.0], [-200.0, 9000.0]]), np.zeros(5), np.zeros(5),
     np.full(5, 4900.0), np.array([-4400.0, 4400.0, 4400.0, -4400.0, 500.0]), np.full(5, 4900.0),
@@ -90,6 +96,10 @@ EXAMPLES = [
     (sums.normal_plus_laplace, (1, 2), [*ONE, np.array(1e-5)]),
     (sums.pair_plus_laplace, (1, 2, 3, 4, 5), [*PAIR, np.array(0.7)]),
     (sums.pair_plus_laplace, (1, 2, 3, 4, 5), [*FAR, np.array(0.4)]),
+    *(
+        (squares.squares_plus_noise, (2, 3, 4, 5, 6, 7), [*FEW, np.array(b), np.array(gaussian)])
+        for b, gaussian in ((0.2, 0.0), (0.3, 1.0))
+    ),
     (sums.clamped_moments, (0, 1), [np.array([-3.0, -0.7, 0.0, 0.2, 1.4, 5.0]), np.array([0.4, 0.1, 2.0, 4.0, 0.6, 9.0])]),
     *((central_limit.latent_counts, (2, 3), [released(P), N, P, X, np.array(0.7 * b), np.array(b)]) for b in (1.0, 30.0)),
     *((central_limit.latent_sums, (1, 2, 3, 4), [*SUMS, np.array(0.7 * b), np.array(b)]) for b in (0.3, 30.0)),

@@ -1,15 +1,18 @@
 """Every form of every noisy law against a brute-force sum or integral."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
+import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow
 from scipy.special import gammaln, logsumexp, xlogy
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import chi, laplace, multivariate_normal, norm
 
+from pymc_dp.families.family import Domain
+from pymc_dp.families.normal import Normal
 from pymc_dp.laws import law
 from pymc_dp.privacy.noise_law import Noise
 
@@ -263,6 +266,83 @@ def test_two_moments_are_the_double_integral(b, correlation):
         brute = np.log((wx * norm.pdf(x) * np.exp(-np.abs(mean[0] + sd[0] * x - z[k, 0]) / b) / (2 * b) * inner).sum())
         assert density[k] == pytest.approx(brute, abs=0.05), (k, brute)
     assert np.isfinite(gradient)
+
+
+@pytest.mark.parametrize(("n", "b", "gaussian"), mostly_slow(product([1, 2, 3, 8], [0.02, 0.2, 1.0], [False, True]), 3, 13, 18, 20))
+def test_sums_of_few_normal_values_and_their_squares_are_normal_and_chi_square(n, b, gaussian):
+    """The law of squares is written as the textbook has it, and integrated on a fine grid."""
+    mu, sigma, rng = 0.3, 0.35, np.random.default_rng(n)
+    values = rng.normal(mu, sigma, (4, n))
+    noise = Noise(b * 1000, 1e-3, gaussian=gaussian)
+    wide = noise.standard_deviation if gaussian else noise.spread
+    z = np.column_stack([values.sum(axis=1), (values**2).sum(axis=1)]) + (rng.normal if gaussian else rng.laplace)(0, wide, (4, 2))
+    of_noise = (norm if gaussian else laplace)(0, wide).pdf
+    parameters = [pt.constant(np.full(4, entry)) for entry in (mu, sigma)]
+    of_sums = Normal().law(Domain(-1.0, 1.0, unknown=(True, True), clamps=False), pt.constant(np.full(4, float(n))), *parameters)
+    plan = law.plan(of_sums, z, np.full(4, n), noise)
+    assert plan.form == ("squares" if noise.standard_deviation < np.sqrt(2 * n) / 4 else "normal" if gaussian else "pair")
+    found = law.log_density(of_sums, pt.constant(z), noise, law.Plan("squares")).eval(mode="FAST_COMPILE")
+    for k in range(4):
+        # chi = root of chi-square, whose density has no pole at 0.
+        middles = np.concatenate([np.linspace(-8, 8, 81) * sigma * np.sqrt(n), z[k, 0] - n * mu + wide * np.linspace(-25, 25, 51)])
+        s, ws = composite(np.unique(np.clip(middles, -8 * sigma * np.sqrt(n), 8 * sigma * np.sqrt(n))), 6)
+        s = s + n * mu
+        total = 0.0
+        for one, weight in zip(s, ws, strict=True):
+            kink = (z[k, 1] - one**2 / n) / sigma**2 + wide / sigma**2 * np.linspace(-25, 25, 51)
+            x, wx = composite(np.unique(np.concatenate([np.linspace(0, 8, 41), np.sqrt(np.clip(kink, 0, 64))])), 6)
+            squares = one**2 / n + sigma**2 * x**2
+            inside = (wx * chi.pdf(x, n - 1) * of_noise(z[k, 1] - squares)).sum() if n > 1 else of_noise(z[k, 1] - one**2)
+            total += weight * norm.pdf(one, n * mu, sigma * np.sqrt(n)) * of_noise(z[k, 0] - one) * inside
+        assert found[k] == pytest.approx(np.log(total), abs=2e-3), k
+
+
+@pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0.0, 0.9)])
+def test_sums_of_few_clamped_values_have_the_law_of_many_where_there_are_many(bounds):
+    """With either law, a thousand values about their expected sums; the second bounds cut a third off below."""
+    rng, n = np.random.default_rng(4), 1000.0
+    clamped = np.clip(rng.normal(0.2, 0.4, (6, int(n))), *bounds)
+    domain, noise = Domain(*bounds, unknown=(True, True)), Noise(2000.0, 1e-3)
+    u = (clamped - domain.middle) / domain.half_width
+    z = np.column_stack([u.sum(axis=1), (u**2).sum(axis=1)])
+    mu, sigma = pt.scalar("mu"), pt.scalar("sigma")
+    given = {mu: np.array(0.2), sigma: np.array(0.4)}
+    of_sums = Normal().law(domain, pt.constant(np.full(6, n)), mu + np.zeros(6), sigma + np.zeros(6))
+    densities, slopes = [], []
+    for form in ("pair", "squares"):
+        density = law.log_density(of_sums, pt.constant(z), noise, law.Plan(form))
+        densities.append(density.eval(given, mode="FAST_COMPILE"))
+        slopes.append([entry.eval(given, mode="FAST_COMPILE") for entry in pt.grad(density.sum(), [mu, sigma])])
+    np.testing.assert_allclose(*densities, atol=0.15)
+    np.testing.assert_allclose(*slopes, rtol=0.1, atol=20)
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_drawn_sums_of_few_values_are_those_of_drawn_values(n):
+    """Means and covariances of 40,000 draws, of values of which one in six is clamped; bounds of six standard errors."""
+    rng, M = np.random.default_rng(n), 40_000
+    u = np.clip(rng.normal(0.4, 0.6, (M, n)), -1, 1)
+    theirs = np.column_stack([u.sum(axis=1), (u**2).sum(axis=1)])
+    parameters = [pt.constant(np.full(M, entry)) for entry in (0.4, 0.6)]
+    of_sums = Normal().law(Domain(-1.0, 1.0, unknown=(True, True)), pt.constant(np.full(M, float(n))), *parameters)
+    ours = pm.draw(law.simulated(of_sums, None, (M, 2)), random_seed=5)
+    for power in (1, 2):
+        error = np.sqrt(((theirs**power).var(axis=0) + (ours**power).var(axis=0)) / M)
+        most = 6 * error + (0.05 * np.abs(theirs**power).mean(axis=0) if n > 1 or power == 1 else np.inf)
+        assert (np.abs((theirs**power).mean(axis=0) - (ours**power).mean(axis=0)) < most).all()
+
+
+def test_a_cell_without_records_tells_nothing():
+    mu = pt.scalar("mu")
+    of_sums = Normal().law(
+        Domain(-1.0, 1.0, unknown=(True, True)), pt.constant(np.array([1e-3, 4.0])), mu + np.zeros(2), pt.constant(np.full(2, 0.3))
+    )
+    density = law.log_density(of_sums, pt.constant(np.zeros((2, 2))), Noise(200.0, 1e-3), law.Plan("squares"))
+    values = [density.eval({mu: np.array(at)}, mode="FAST_COMPILE") for at in (0.0, 0.5)]
+    assert values[0][0] == values[1][0]
+    assert values[0][1] != values[1][1]
+    slope = pt.grad(density[0], mu).eval({mu: np.array(0.5)}, mode="FAST_COMPILE")
+    assert slope == 0
 
 
 def composite(breaks, order):

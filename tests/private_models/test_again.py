@@ -130,7 +130,9 @@ def close_to(tree, means):
 
 def by_nuts(name):
     def sampled(private):
-        return pm.sample(1000, tune=1000, chains=2, cores=1, model=private, nuts_sampler=name, random_seed=2, **QUIET)
+        # "parallel" has a device for every chain
+        words = {"nuts_sampler_kwargs": {"chain_method": "vectorized"}} if name == "blackjax" else {}
+        return pm.sample(1000, tune=1000, chains=2, cores=1, model=private, nuts_sampler=name, random_seed=2, **QUIET, **words)
 
     return sampled
 
@@ -148,8 +150,8 @@ def by_advi(private):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("draw", "needs"),
-    [(by_nuts("pymc"), "pymc"), (by_nuts("nutpie"), "nutpie"), (by_nuts("numpyro"), "numpyro"), (by_smc, "pymc"), (by_advi, "pymc")],
-    ids=["pymc", "nutpie", "numpyro", "smc", "advi"],
+    [*((by_nuts(name), name) for name in ("pymc", "nutpie", "numpyro", "blackjax")), (by_smc, "pymc"), (by_advi, "pymc")],
+    ids=["pymc", "nutpie", "numpyro", "blackjax", "smc", "advi"],
 )
 def test_every_sampler_draws_from_the_same_posterior(fitted, draw, needs):
     pytest.importorskip(needs)
