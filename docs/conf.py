@@ -141,7 +141,7 @@ MENDED = [  # what browsers would space otherwise than TeX does
     (r"(</mi>|</mn>|</msub>|</msup>|&#x00029;</mo>)(?=<mi>[A-Za-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>'),
     (BEHIND + "<mo>&#x02212;", r'\1<mo form="prefix">&#x02212;'),
     ("<mo>(/|&#x0002F;)</mo>", r'<mo lspace="0" rspace="0">\1</mo>'),
-    ("<mo>(~|&#x0007E;)</mo>", "<mo>&#x0223C;</mo>"),
+    ("<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>"),
 ]
 
 
