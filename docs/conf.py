@@ -138,6 +138,7 @@ BEHIND = r"(<mrow>|(?:[\[<=~]|&#x(?:00028|0005B|0002C|0003D|02264|0003C);)</mo>)
 MENDED = [  # what browsers would space otherwise than TeX does
     (r"<mo>([A-Za-z]+)</mo>", r"<mi>\1</mi>"),  # names such as Var are no operators
     (r"(?<!<msub>)(?<!<msup>)(?<!<munder>)(<mi>[A-Za-z]{2,}</mi>)(?!<mo|</)", r'\1<mspace width="0.17em"/>'),
+    (r"(<msub><mi>[A-Za-z]{2,}</mi><m[in]>\w</m[in]></msub>)(?!<mo|</)", r'\1<mspace width="0.17em"/>'),
     (r"(</mi>|</mn>|</msub>|</msup>|&#x00029;</mo>)(?=<mi>[A-Za-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>'),
     (BEHIND + "<mo>&#x02212;", r'\1<mo form="prefix">&#x02212;'),
     ("<mo>(/|&#x0002F;)</mo>", r'<mo lspace="0" rspace="0">\1</mo>'),
