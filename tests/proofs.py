@@ -925,7 +925,8 @@ def linear_cases() -> list[tuple[Linear, bool]]:
 # ---------- scores
 SCORED = (
     *(Scores(F, "logit", 1.0, (-3.0, 3.0), times=times) for F, times in ((2, 1), (2, 3), (3, 2), (4, 1), (8, 2), (30, 2))),
-    Scores(2, "log", 9.0, (-3.0, 3.0)), Scores(3, "log", 60.0, (-3.0, 3.0)),
+    Scores(2, "log", 9.0, (-3.0, 3.0)), Scores(3, "log", 60.0, (-3.0, 3.0)), Scores(2, "log", 20.0, (-2.0, 2.0), times=2),
+    Scores(2, "log", 60.0, (-2.0, 2.0), times=3), Scores(3, "log", 20.0, (-2.0, 2.0), times=2),
     Scores(3, "log", 9.0, (-3.0, 3.0)),
     *(Scores(F, "logit", 1.0, (low, 3.0), True, times) for F, times in ((2, 3), (3, 1), (5, 2), (30, 2)) for low in (-3.0, -1.0)),
     Scores(3, "log", 9.0, (-1.0, 3.0), without_slopes=True), Scores(2, "log", 2.0, (-9.0, 3.0), without_slopes=True),
