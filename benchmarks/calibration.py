@@ -63,7 +63,8 @@ OLDER = (
     "Rows of *linear 1* at other epsilons than 0.3 and of *linear assumed* are older than the multiplication of second moments\n"
     "before the noise, which leaves a single feature as it was. Rows of *logistic*, *logistic uniform* and\n"
     "*logistic assumed* are older than the round of scores that takes the place of two under strong noise,\n"
-    "and those of *logistic uniform* with 1,000 records older than the curve that scores follow now\n"
+    "and those of *logistic uniform* with 1,000 records older than the curve that scores follow now;\n"
+    "those of *log linear* and *log linear assumed* are older than the multiplication of the information\n"
     "([theory](theory.md)). [Hard cases](adversarial.md) of 1,000 and of 20,000 records are of the present version."
 )
 """What the page says of rows that the current version has not made."""
