@@ -9,6 +9,11 @@ from pymc_dp.laws.kernel import NEGLIGIBLE, Kernel, Tensor, by_cell
 from pymc_dp.laws.sums import normal_plus_laplace
 from pymc_dp.privacy.noise_law import Noise
 
+SURE = 1e-15
+"""Probabilities and rates are kept so far from 0, and probabilities from 1: incomplete gamma and beta functions have no slope there.
+
+Counts of cells that no record can be in, such as more successes than trials, have a rate of 0.
+"""
 BY_ENTRIES = 3
 """So many sums under Gaussian noise are written entry by entry, which compiles fast; of more, gradients would be sums of too many terms."""
 
@@ -83,7 +88,7 @@ def counts_plus_gaussian(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tenso
 
 def rate_plus_laplace(z: Tensor, rate: Tensor, noise: Noise) -> Tensor:
     """Poisson plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
-    decay = -noise.log_ratio
+    decay, rate = -noise.log_ratio, pt.maximum(rate, SURE)
     q, inverse = exp(-decay), exp(min(decay, 700.0))
     inside = pt.ge(z, 0)
     s = pt.switch(inside, z, 0.0)
@@ -96,7 +101,7 @@ def rate_plus_laplace(z: Tensor, rate: Tensor, noise: Noise) -> Tensor:
 
 def count_plus_laplace(z: Tensor, n: Tensor, p: Tensor, noise: Noise) -> Tensor:
     """Binomial plus discrete Laplace in closed form: exponentially tilted tails (docs/theory.md)."""
-    decay = -noise.log_ratio
+    decay, p = -noise.log_ratio, pt.clip(p, SURE, 1 - SURE)
     q, inverse = exp(-decay), exp(min(decay, 700.0))
     heavy = 1 - p + p * inverse
     light = 1 - p + p * q
