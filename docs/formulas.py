@@ -47,7 +47,8 @@ def keep_commas(app, doctree, name) -> None:
         text = node.next_node(descend=False, siblings=True)
         if isinstance(text, nodes.Text) and (marks := re.match(r"[,.;:)]+", text)):
             node["behind"] = marks[0]
-            text.parent.replace(text, nodes.Text(text[marks.end() :]))
+            [place] = [place for place, child in enumerate(text.parent) if child is text]  # texts that say the same are equal
+            text.parent[place] = nodes.Text(text[marks.end() :])
 
 
 def setup(app) -> None:
