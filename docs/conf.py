@@ -1,16 +1,11 @@
 """How Sphinx makes the site: `uv run --group docs sphinx-build -W --keep-going docs output/site`. It fetches nothing while it builds."""
 
-import itertools
-import re
 import shutil
 import sys
 from pathlib import Path
 
-from docutils import nodes
-from latex2mathml import converter
-
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import pymc_dp  # noqa: E402 - the package of this folder
 
@@ -90,6 +85,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "formulas",
 ]
 exclude_patterns = ["README.md"]
 
@@ -134,29 +130,6 @@ def bars(app, what, name, obj, options, lines) -> None:
         lines[:] = [line.replace("|", "\\|") for line in lines]
 
 
-BEHIND = r"(<mrow>|(?:[\[<=~]|&#x(?:00028|0005B|0002C|0003D|02264|0003C);)</mo>)"  # what a sign stands behind that belongs to a number
-MENDED = [  # what browsers would space otherwise than TeX does
-    (r"<mo>([A-Za-z]+)</mo>", r"<mi>\1</mi>"),  # names such as Var are no operators
-    (r"(?<!<msub>)(?<!<msup>)(?<!<munder>)(<mi>[A-Za-z]{2,}</mi>)(?!<mo|</)", r'\1<mspace width="0.17em"/>'),
-    (r"(<msub><mi>[A-Za-z]{2,}</mi><m[in]>\w</m[in]></msub>)(?!<mo|</)", r'\1<mspace width="0.17em"/>'),
-    (r"(</mi>|</mn>|</msub>|</msup>|&#x00029;</mo>)(?=<mi>[A-Za-z]{2,}</mi>)", r'\1<mspace width="0.17em"/>'),
-    (BEHIND + "<mo>&#x02212;", r'\1<mo form="prefix">&#x02212;'),
-    ("<mo>(/|&#x0002F;)</mo>", r'<mo lspace="0" rspace="0">\1</mo>'),
-    ("<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>"),
-]
-
-
-def formula(page, node) -> None:
-    """Formulas are MathML, which browsers show by themselves: no page fetches a script."""
-    text = converter.convert(node.astext(), display="block" if node.tagname == "math_block" else "inline")
-    for pattern, replacement in MENDED:
-        text = re.sub(pattern, replacement, text)
-    sides = itertools.cycle(["prefix", "postfix"])  # of an absolute value
-    page.body.append(re.sub("<mo[^>]*>&#x0007C;", lambda _: f'<mo form="{next(sides)}" stretchy="false">|', text))
-    raise nodes.SkipNode
-
-
 def setup(app) -> None:
     """Sphinx calls this."""
-    app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", bars)

@@ -155,3 +155,6 @@ def test_the_site_builds_without_a_warning(tmp_path):
     shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
     assert build.main(["-q", "-W", "--keep-going", str(tmp_path / "docs"), str(tmp_path / "site")]) == 0
     assert (tmp_path / "site" / "api" / "pymc_dp.sample.html").exists()
+    theory = (tmp_path / "site" / "theory.html").read_text()
+    assert theory.count("<math ") > 500, "formulas are typeset"
+    assert not re.search(r"<(?:script|link)[^>]* (?:src|href)=\"(?:https?:)?//", theory), "and a page can be read offline"
