@@ -47,12 +47,8 @@ OPEN = 5
 """Data sets of a block whose posterior without privacy is drawn, too."""
 FAR = 4.0
 """Standard errors below the promised coverage from which on a unit fails."""
-OLDER: tuple[str, ...] = (
-    "logistic: all slopes of 0; uniform features; slopes of 2 of log-normal and rare binary ones",
-    "logistic, normal features, epsilon 5, slope 1 with 20,000 records and slope 2 with 1,000: less was allowed then for what the curve"
-    " leaves open",
-)
-"""Cases whose rows the current version has not made: the information is multiplied before the noise now."""
+OLDER: tuple[str, ...] = ()
+"""Cases whose rows the current version has not made."""
 type Records = dict[str, np.ndarray]
 
 
@@ -744,9 +740,8 @@ def _not_measured(found: Sequence[dict]) -> list[str]:
             left.setdefault(case, []).append(f"{epsilon:g} and {N:,}")
     lines = []
     if OLDER:
-        multiplied = "[multiplying the information before the noise](theory.md#logistic-and-poisson-regression-on-real-covariates)"
         lines += [
-            f"Rows of these are older than the present version, the first than {multiplied}, and mostly wider than they would be now:",
+            "Rows of these are older than the present version:",
             "",
             *(f"- {case}" for case in OLDER),
             "",
@@ -775,7 +770,8 @@ def summary() -> None:
         "",
         "In *residuals, skew errors* errors are exponential, so the model is wrong, but not for least squares. `Laplace(residuals=True)`",
         "clamps residuals, on one side more than on the other, which moves the intercept: intervals allow for that. It also makes sigma",
-        "too small, by 3 %. Without privacy 90 % intervals of sigma would hold .59, because tails of such errors are longer than normal.",
+        "too small, by 3 %, for which they do not. Without privacy 90 % intervals of sigma would hold .59, because tails of such errors",
+        "are longer than normal.",
         "In *exponential, groups of 3* sums of three records are taken as normal, 300 times; what that is off by adds up",
         "([theory](theory.md#sums-of-clamped-records)).",
         "",
