@@ -252,10 +252,19 @@ def probabilities(make: Callable[..., Variable], parameters: Sequence[Tensor], c
         pt.expand_dims(parameter, -1 - core) + np.zeros((upper,) + (1,) * core) for parameter, core in zip(parameters, cores, strict=True)
     ]
     batch = parameters[0].type.ndim - cores[0]
-    chances = pt.exp(on_grid(lambda value, *several: pm.logp(make(*several), value), full, grid.reshape((1,) * batch + (-1,))))
+    chances = on_grid(lambda value, *several: _chance(make(*several), value), full, grid.reshape((1,) * batch + (-1,)))
     below = chances[..., : lower + 1].sum(axis=-1, keepdims=True)
     above = pt.maximum(1 - chances.sum(axis=-1, keepdims=True), 0.0)
     return pt.concatenate([below, chances[..., lower + 1 :], above], axis=-1)
+
+
+def _chance(random: Variable, value: Tensor) -> Tensor:
+    """The probability of a value. That of a mixture is added up: its logarithm has no slope where no component can give the value."""
+    if not isinstance(random.owner.op, mixture.MixtureRV) or len(random.owner.inputs) < 4:
+        return pt.exp(pm.logp(random, value))
+    _, weights, *components = random.owner.inputs
+    parts = [weights[..., k] * pt.exp(pm.logp(component, value)) for k, component in enumerate(components)]
+    return sum(parts[1:], parts[0])
 
 
 def on_grid(of: Callable[..., Variable], parameters: Sequence[Tensor], values: np.ndarray) -> Tensor:
