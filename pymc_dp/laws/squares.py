@@ -7,6 +7,7 @@ from math import exp, lgamma, log, pi, sqrt
 
 import numpy as np
 
+from pymc_dp.laws.digamma import digamma
 from pymc_dp.laws.sums import DEPTH, _limits_of_pair
 from pymc_dp.laws.sums import PARTS as OF_SUMS
 
@@ -68,7 +69,7 @@ def squares_plus_noise(z, n, mean, variance, tilt, share, shape, scale, width, g
         by_variance[i] = means[1] / (2 * n[i] * V**2) - 0.5 / V if variance[i] == V else 0.0
         by_tilt[i], by_share[i] = -means[5], -means[6] / n[i]
         if shape[i] > 0:
-            by_shape[i], by_scale[i] = means[2] - _digamma(shape[i]), (means[3] - shape[i]) / scale[i]
+            by_shape[i], by_scale[i] = means[2] - digamma(shape[i]), (means[3] - shape[i]) / scale[i]
     return value, by_mean, by_variance, by_tilt, by_share, by_shape, by_scale
 
 
@@ -198,15 +199,5 @@ def _reach(mode, sign, settings):
     return step
 
 
-def _digamma(x):
-    """Derivative of the logarithm of the gamma function."""
-    value = 0.0
-    while x < 8:
-        value -= 1 / x
-        x += 1
-    inverse = 1 / x**2
-    return value + np.log(x) - 0.5 / x - inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse / 240)))
-
-
-PARTS = (*OF_SUMS, _pieces, _noise, _noise_slope, _given_sum, _term_of_gamma, _mode, _reach, _digamma)
+PARTS = (*OF_SUMS, _pieces, _noise, _noise_slope, _given_sum, _term_of_gamma, _mode, _reach, digamma)
 """What the loop calls."""

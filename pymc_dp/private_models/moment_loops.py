@@ -19,6 +19,7 @@ from math import lgamma, log, pi
 
 import numpy as np
 
+from pymc_dp.laws.digamma import digamma
 from pymc_dp.laws.kernel import ROOT_2
 from pymc_dp.private_models.score_loops import PARTS as OF_SCORES
 from pymc_dp.private_models.score_loops import _expected, _expected_back
@@ -198,7 +199,7 @@ def _square(value, released, latent, explained, s, freedom, centred, times, sett
         value += (freedom / 2 - 1) * np.log(left / s**2) - left / (2 * s**2) - np.log(s**2)
         value += log(noise) - lgamma(freedom / 2) - freedom / 2 * log(2) + 0.5 * latent**2 + 0.5 * log(2 * pi)
         by_left = (freedom / 2 - 1) / left - 1 / (2 * s**2)
-        by_freedom = 0.5 * (np.log(left / s**2) - _digamma(freedom / 2) - log(2))
+        by_freedom = 0.5 * (np.log(left / s**2) - digamma(freedom / 2) - log(2))
         return value + density, (left / s**2 - freedom) / s, by_freedom, latent + noise * (by_left + slope), -by_left
     # Wilson and Hilferty's cube root.
     small = 2 / (9 * freedom)
@@ -379,18 +380,8 @@ def _features(z, n, entries, factor, settings, by_factor):
     return value, by_n
 
 
-def _digamma(x):
-    """Derivative of the logarithm of the gamma function, x > 0."""
-    total = 0.0
-    while x < 10:
-        total -= 1 / x
-        x += 1
-    y = 1 / x**2
-    return total + np.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132 - y * 691 / 32760)))))
-
-
 PARTS = (
     _products, _products_back, _products_of, _square, _parts, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back, _features,
-    _digamma, *OF_SCORES,
+    digamma, *OF_SCORES,
 )  # fmt: skip
 """What the loops call."""
