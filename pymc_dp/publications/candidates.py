@@ -32,6 +32,10 @@ def candidates_of(name: str, covariate: Read) -> Candidates:
     events = covariate.events
     if events.as_it_was:
         return Candidates(events.low[None], np.zeros((1, *events.low.shape)))
+    if events.hidden is not None:
+        raise Refusal(
+            f"{name} is a covariate, and Suppressed is understood of outcomes alone. Leave {name} out of the model, or make it an outcome."
+        )
     if not covariate.whole:
         raise Refusal(f"{name} was published without noise but not as it was: {events.noise.words}. Give it GaussianNoise or LaplaceNoise.")
     if isinstance(events.setting, Variable) or events.least is not None:

@@ -202,6 +202,13 @@ def test_an_unknown_scale_on_a_covariate():
     pmdp.published(model, {"x": pmdp.DiscreteLaplace(1.0), "y": EXACT})
 
 
+def test_a_covariate_whose_small_counts_were_suppressed():
+    with pm.Model() as model:
+        pm.Normal("y", 1.0 * pm.Binomial("x", 4, 0.5, observed=X), 1.0, observed=Y)
+    with pytest.raises(pmdp.Refusal, match="Suppressed is understood of outcomes alone"):
+        pmdp.published(model, {"x": [pmdp.Suppressed(2, 3), pmdp.DiscreteLaplace(1.0)], "y": EXACT})
+
+
 def test_missing_values_of_an_outcome_are_given_beside_the_model():
     law = [pmdp.DiscreteLaplace(2.0), pmdp.Threshold(2, absent="listed")]
     numbers = np.array([3.0, np.nan, 5.0, 2.0, np.nan, 4.0])
