@@ -165,7 +165,7 @@ def _name(value: object, declared: bool) -> bytes | None:
 
     So what becomes text, bytes or a double because of one row names the same people as before. A double beyond 2^53 may be several whole
     numbers, so it names nobody. Whole numbers are written in hexadecimal, which Python does for numbers of any length; of decimal digits
-    it refuses more than 4,300, and one person's name would stop the release.
+    it refuses more than 4,300, or than it is told, and one person's name would stop the release.
     """
     if isinstance(value, np.generic):
         value = _of_numpy(value)
@@ -216,6 +216,12 @@ def _spelled(text: str) -> str | int | float | Decimal | None:
     if found and (found[2] or found[4]):
         if (found[4] or "").strip("0"):
             return float(alone)
-        whole = int(f"{found[1]}{found[2] or 0}")
+        whole = _whole(found[2] or "0") * (-1 if found[1] == "-" else 1)
         return whole if found[3] is None or abs(whole) <= LARGEST_LEVEL else None
     return float(alone) if EXPONENT.fullmatch(alone) else text
+
+
+def _whole(digits: str) -> int:
+    """The number of at most ``LONGEST_VALUE`` digits, half by half: Python may be told to read no more than 640 at once."""
+    half = LONGEST_VALUE // 2
+    return int(digits[:-half] or "0") * 10**half + int(digits[-half:])

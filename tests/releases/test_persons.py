@@ -1,5 +1,6 @@
 """All rows of a person together: no person moves more than is paid for, and which rows of one count rests on no other person."""
 
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -316,6 +317,18 @@ def test_rows_of_nobody_do_not_count_and_nothing_raises():
     assert counted(np.array([], dtype=float), 2, np.zeros(0)).tolist() == []
     odd = np.array([1, "1", None, Odd(), 10**400, 1j], dtype=object)
     assert counted([1] * 6, 2, odd).sum() == 2  # whatever rows hold
+
+
+def test_no_limit_of_digits_decides_whose_a_row_is():
+    """Python may be told to read no whole number of more than 640 digits, which one person's name could have."""
+    several = np.array(["9" * 641, "a", "+" + "9" * 700, "0" * 700 + "7", "-" + "9" * 800, "9" * 799 + ".0", 7], dtype=object)
+    expected, before = names_of(several).tolist(), sys.get_int_max_str_digits()
+    assert expected[3] == expected[6]
+    try:
+        sys.set_int_max_str_digits(640)
+        assert names_of(several).tolist() == expected
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 HASHED = [2**60 + k // 2 for k in range(8)]
