@@ -24,7 +24,7 @@ from pymc_dp.queries.language import LARGEST_WEIGHT, Question
 from pymc_dp.queries.persons import check_person, kept_cells
 from pymc_dp.queries.schema import Column, Schema, check_levels_of_text
 from pymc_dp.queries.sql import cell_of, number_and_text
-from pymc_dp.releases.duck import quoted
+from pymc_dp.releases.duck import batches_from, quoted
 from pymc_dp.releases.headers import Words, check_columns, check_database, rows_in, table_of
 from pymc_dp.releases.stored import is_one
 
@@ -252,7 +252,11 @@ def _connection() -> Iterator[Any]:
 
 
 def _grouped(relation: Any, columns: Sequence[Column], starts: Sequence[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Records per cell of a relation, whose columns are value0 or, where cells were found before, cell0 and so on."""
+    """Records per cell of a relation, whose columns are value0 or, where cells were found before, cell0 and so on.
+
+    They are counted in an array of all cells that there are. Grouped by the database they would take the more of its memory the more of
+    them occur, so that one record could decide whether it fails, or writes to a disk.
+    """
     read, cell, stride = [], [], 1
     for axis in reversed(range(len(columns))):
         column, name = columns[axis], relation.columns[axis]
@@ -264,6 +268,9 @@ def _grouped(relation: Any, columns: Sequence[Column], starts: Sequence[list[int
             read += [f"{number} AS n{axis}", f"{text} AS t{axis}"]
             cell.append(f"{cell_of(column, f'n{axis}', None if text == 'NULL' else f't{axis}', starts[axis])} * {stride}")
         stride *= column.size
-    values = relation.project(", ".join(read))
-    groups = values.project(f"CAST({' + '.join(cell)} AS INTEGER) AS cell").aggregate("cell, count(*) AS number", "cell").fetchnumpy()
-    return np.asarray(groups["cell"], dtype=np.int64), np.asarray(groups["number"], dtype=np.int64)
+    found = relation.project(", ".join(read)).project(f"CAST({' + '.join(cell)} AS INTEGER) AS cell")
+    numbers = np.zeros(stride, dtype=np.int64)
+    for batch in batches_from(found):
+        np.add.at(numbers, batch.column(0).to_numpy(), 1)
+    cells = np.flatnonzero(numbers)
+    return cells, numbers[cells]

@@ -131,8 +131,12 @@ def columns_in(relation: Any, names: Sequence[str], key: str | None = None) -> I
     kinds = {name: kind.id for name, kind in zip(relation.columns, relation.types, strict=True)}
     read = [f"{_read(quoted(name), kinds[name])} AS value{axis}" for axis, name in enumerate(names)]
     read += [] if key is None else [f"{name_of(key, kinds[key])} AS whose"]
-    chosen = relation.project(", ".join(read))
-    stream = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch  # its name before DuckDB 2
+    yield from batches_from(relation.project(", ".join(read)))
+
+
+def batches_from(relation: Any) -> Iterator[Any]:
+    """The rows of a relation as record batches of Arrow, which a database makes one after the other."""
+    stream = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_record_batch  # its name before DuckDB 2
     yield from stream(ROWS_AT_ONCE)
 
 

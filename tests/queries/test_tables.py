@@ -867,3 +867,18 @@ def test_the_database_of_ours_can_reach_nothing(tmp_path):
                 connection.execute(statement)
     assert [file.name for file in tmp_path.iterdir()] == ["secret.csv"]
     assert len(frame) == 1
+
+
+def test_a_database_without_memory_answers_however_many_cells_occur(tmp_path):
+    """Where it grouped cells, it failed from so many distinct ones on: of 65,532 it answered, and of one record more it did not."""
+    schema, answers = Schema.of({"a": range(2**18)}), []
+    for many in (10, 2**18):
+        file = str(tmp_path / f"{many}.db")
+        with duckdb.connect(file) as database:
+            database.execute(f"CREATE TABLE records AS SELECT range % {many} AS a FROM range(300000)")
+        with duckdb.connect(file) as database:
+            for setting in ("memory_limit = '6MB'", "threads = 1", f"temp_directory = '{tmp_path / 'disk'}'"):
+                database.execute(f"SET {setting}")
+            answers += Table.of(database.table("records"), schema).totals([question("a == 3", schema)])
+    assert answers == [30_000, 2]
+    assert not (tmp_path / "disk").exists()
