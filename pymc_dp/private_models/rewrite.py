@@ -191,8 +191,7 @@ def assembled(
             columns = _observe(private, spec, likelihood, noisy, parameters[noisy.variable], noise_aware, shapes)
             if tables:
                 _tabulate(private, noisy, columns, parameters[noisy.variable])
-    for name, value in spec.initial.items():
-        private.set_initval(private[name], value)
+    _set_initial_values(private, spec)
     order = {name: k for k, name in enumerate(spec.order)}
     for variables in (private.free_RVs, private.deterministics):
         variables.sort(key=lambda variable: order.get(variable.name, len(order)))
@@ -277,6 +276,18 @@ def without_likelihoods(
         variable.name = None
         moved[name].append(variable)
     return private, moved
+
+
+def priors_of(spec: ModelSpec) -> pm.Model:
+    """The model without its likelihoods, with its initial values: no record is in it."""
+    priors, _ = without_likelihoods(spec, {})
+    _set_initial_values(priors, spec)
+    return priors
+
+
+def _set_initial_values(model: pm.Model, spec: ModelSpec) -> None:
+    for name, value in spec.initial.items():
+        model.set_initval(model[name], value)
 
 
 def _observe(

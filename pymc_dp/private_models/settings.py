@@ -29,6 +29,7 @@ from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.naming import check_names
 from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.requests import MOST_DRAWS
+from pymc_dp.private_models.rewrite import priors_of
 from pymc_dp.private_models.starts import check_initial_values, check_start, check_survives, first_line
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -54,12 +55,14 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, spec: ModelSpec)
     model : pm.Model
         The user's.
     spec : ModelSpec
-        What was read of it: nothing of it may be refused any more, for its priors' density is asked for, which might rest on records.
+        What was read of it, of which nothing is refused any more. The density of the priors is asked of these alone: where PyMC derives
+        one, it computes what it can of the whole model beforehand, and says what of that fails, records and all.
     """
     _check_kinds(sampler)
     # By the user's names: PyMC's own, of what is missing, would show that something is, and rest on the records beside it.
     names = {variable.owner.op.name for variable in spec.kept if isinstance(variable.owner.op, ModelFreeRV)}
-    unknowns = [variable for variable in model.free_RVs if variable.name in names]
+    priors = priors_of(spec)
+    unknowns = [priors[variable.name] for variable in model.free_RVs if variable.name in names]
     if not unknowns:
         raise Refusal("Nothing in this model is unknown, so there is nothing to draw. Write pymc_dp.release(model, ...) instead.")
     check_names(drawn_of(spec), model.coords)
@@ -76,8 +79,8 @@ def check_settings(sampler: Mapping[str, Any], model: pm.Model, spec: ModelSpec)
     _check_steps(sampler, chosen)
     _check_seed(sampler.get("random_seed"))
     _check_var_names(sampler.get("var_names"), spec)
-    starts = check_initial_values(sampler.get("initvals"), sampler.get("chains"), model, unknowns, spec.dropped)
-    check_start(starts, model, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
+    starts = check_initial_values(sampler.get("initvals"), sampler.get("chains"), priors, unknowns, spec.dropped)
+    check_start(starts, priors, unknowns, jitters=chosen != "pymc" or (not discrete and (init == "auto" or "jitter" in init)))
 
 
 def _check_kinds(sampler: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import seam_of
+from checks import seam_of, watched
 from pytensor.tensor.special import LogSoftmax, LogSumExp, Softmax
 
 import pymc_dp as pmdp
@@ -677,3 +677,26 @@ def test_a_record_that_goes_moves_no_other_s_sum_of_items(spelling, exact_seam):
         for own in (-1.0, 1.0):
             both, declared = exact(np.stack([np.full(K, sign), r]), np.array([own, own]))
             assert np.abs(both - exact(r[None], np.array([own]))[0]).sum() <= declared
+
+
+def summed_columns(y, g, X):
+    pm.Normal("y", pm.Normal("b") * pt.as_tensor(X).T.sum(axis=0), 1.0, observed=y)
+
+
+def rows_of_a_table(y, g, X):
+    pm.Normal("y", pm.Normal("b", shape=(2, 2))[pt.as_tensor(g)].sum(axis=1), 1.0, observed=y)
+
+
+@pytest.mark.parametrize("make", [summed_columns, rows_of_a_table])
+def test_nothing_is_said_of_records_where_chains_would_start(make, tmp_path):
+    """The priors' density came from PyMC's of the whole model, which computes what it can of records beforehand: it warned of a sum of two
+    infinities, and printed an index that counts down, before anything was paid."""
+    ledger, said = pmdp.Ledger(tmp_path / "ledger", epsilon=1, create=True), []
+    bounds = {"y": (-1, 1)} | ({"y:0": (1, 2)} if make is summed_columns else {})
+    for g, X in (([1, 0], np.ones((2, 3))), ([1, 1], np.array([[1.0, 2.0, 3.0], [np.inf, -np.inf, np.nan]]))):
+        with pm.Model() as model:
+            make(np.zeros(2), np.array(g, dtype="uint8"), X)
+        with watched(0) as (_, output, caught), pytest.raises(pmdp.Refusal, match="is left in ledger"):
+            pmdp.sample(model=model, epsilon=2, bounds=bounds, ledger=ledger)
+        said.append((output.getvalue(), [one.category for one in caught if one.category is not pmdp.SparseCellsWarning]))
+    assert said == [("", [])] * 2
