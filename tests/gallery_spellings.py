@@ -266,3 +266,12 @@ def public_columns_beside_their_squares(r):
     mu = pm.Normal("a") + pt.concatenate([X, X**2], axis=1) @ pm.Normal("b", shape=6)
     pm.Normal("y", mu, pm.HalfNormal("s"), observed=r.x)
     return {"bounds": {"y": REALS}, "public": ["X"]}
+
+
+# ---------- covariances
+@entry("linear")
+def rows_with_what_was_a_matrix_of_correlations(r):
+    """PyMC reads the lower triangle of a covariance alone, and since PyMC 6 an LKJCorr holds a Cholesky factor."""
+    corr, sd = pm.LKJCorr("corr", n=2, eta=2), pm.HalfNormal("sd", shape=2)
+    pm.MvNormal("y", mu=pm.Normal("m", shape=2), cov=pt.diag(sd) @ corr @ pt.diag(sd), observed=r.YX)
+    return {"bounds": {"y": [REALS, UNIT]}}

@@ -16,7 +16,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import parametrised_in_bins
-from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean, rests_on_shared
+from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
@@ -117,6 +117,8 @@ def _reduced(
     check_axes(arrays, reduction.inputs, axes)
     along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
     axes.below[observed.name] = reduction.dims, set(along).difference(arrays.stand_ins)
+    if distribution == "MvNormal":
+        parameters = (*parameters[:-1], as_pymc_reads(parameters[-1], levels))
     if levels and distribution in ADD_UP:
         check_add_up(parameters[-1], reduction.inputs)
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
