@@ -241,3 +241,37 @@ def overdispersion_of_groups(r):
     mu, alpha = pm.Gamma("mu", 2, 1, shape=3), pm.Gamma("alpha", 2, 1, shape=3)
     pm.NegativeBinomial("k", mu=mu[r.g], alpha=alpha[r.g], observed=r.k)
     return {"bounds": {"k": BEYOND}}
+
+
+# ---------- public tables of which the length is not in the type
+@entry("indexed")
+def years_of_a_latent_process_as_data(r):
+    years = pm.Data("years", np.arange(5.0)[:, None])
+    f = pm.gp.Latent(cov_func=pm.gp.cov.ExpQuad(1, ls=pm.InverseGamma("ls", 3, 3))).prior("f", X=years)
+    pm.Poisson("k", pm.math.exp(f[r.t]), observed=r.k)
+    return {"bounds": {"k": COUNTS}, "public": ["years", "k:0"]}
+
+
+@entry("indexed")
+def years_of_waves_as_data(r):
+    years, scale = pm.Data("years", np.arange(5.0)[:, None]), pm.InverseGamma("ls", 3, 3)
+    f = pm.gp.HSGP(m=[4], c=1.5, cov_func=pm.gp.cov.ExpQuad(1, ls=scale)).prior("f", X=years)
+    pm.Poisson("k", pm.math.exp(f[r.t]), observed=r.k)
+    return {"bounds": {"k": COUNTS}, "public": ["years", "k:0", "k:1", "k:2", "k:3"]}
+
+
+@entry("linear")
+def public_columns_beside_their_squares(r):
+    X = pm.Data("X", r.X)
+    mu = pm.Normal("a") + pt.concatenate([X, X**2], axis=1) @ pm.Normal("b", shape=6)
+    pm.Normal("y", mu, pm.HalfNormal("s"), observed=r.x)
+    return {"bounds": {"y": REALS}, "public": ["X"]}
+
+
+# ---------- covariances
+@entry("linear")
+def rows_with_what_was_a_matrix_of_correlations(r):
+    """PyMC reads the lower triangle of a covariance alone, and since PyMC 6 an LKJCorr holds a Cholesky factor."""
+    corr, sd = pm.LKJCorr("corr", n=2, eta=2), pm.HalfNormal("sd", shape=2)
+    pm.MvNormal("y", mu=pm.Normal("m", shape=2), cov=pt.diag(sd) @ corr @ pt.diag(sd), observed=r.YX)
+    return {"bounds": {"y": [REALS, UNIT]}}

@@ -16,7 +16,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import parametrised_in_bins
-from pymc_dp.models.linear_mean import LINEAR, LINKS, linear_mean, rests_on_shared
+from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
@@ -27,7 +27,7 @@ from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
 from pymc_dp.models.structure import Mixed, PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes, is_nameless, substitute
-from pymc_dp.models.tabulated import BINNED, TABLE, Table
+from pymc_dp.models.tabulated import BINNED, TABLE, Table, parametrised
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
@@ -117,6 +117,8 @@ def _reduced(
     check_axes(arrays, reduction.inputs, axes)
     along = arrays_above([data.expression for data in reduction.inputs if data.axis is not None])
     axes.below[observed.name] = reduction.dims, set(along).difference(arrays.stand_ins)
+    if distribution == "MvNormal":
+        parameters = (*parameters[:-1], as_pymc_reads(parameters[-1], levels))
     if levels and distribution in ADD_UP:
         check_add_up(parameters[-1], reduction.inputs)
     inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
@@ -210,10 +212,11 @@ def _not_in_bins(observed: Observed, distribution: str, aggregate: bool) -> str:
         return "its rows are totals, each of which is released by itself. Leave it out of bounds"
     if observed.unread:
         return observed.unread
-    return (
-        f"its likelihood is {distribution}, of which the probabilities of bins are not known. Bins are for single numbers, whose"
-        " distribution PyMC can evaluate, mixtures of them, and those that are truncated or censored at plain numbers"
-    )
+    what, tree = f"its likelihood is {distribution}, of which the probabilities of bins are not known", parametrised(observed.random)
+    if tree is not None and tree.counts:
+        return f"{what}. Write bounds={{{observed.name!r}: (0, 40)}} to release how many records have each value"
+    single = "single numbers, whose distribution PyMC can evaluate, mixtures of them, and those that are truncated or censored at plain numbers"
+    return f"{what}. Bins are for {single}"
 
 
 def _covariates_in_bins(arrays: ModelArrays, observed: Observed, inputs: Sequence[Placeholder], rowwise: bool) -> frozenset[str]:

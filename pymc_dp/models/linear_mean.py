@@ -4,6 +4,8 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.math import Dot
 
 from pymc_dp.models.inverse_links import argument_of
 from pymc_dp.models.linear import affine, fixed
@@ -90,3 +92,24 @@ def rests_on_shared(linear: Linear | None, inputs: tuple[Placeholder, ...]) -> b
     """Whether a feature of private covariates rests on public arrays, too, which all records share."""
     shared = {data.variable for data in inputs if data.axis is None and not data.private}
     return linear is not None and any(private and shared & set(above([d])) for d, private in zip(linear.features, linear.private))
+
+
+def as_pymc_reads(covariance: Variable, size: int) -> Variable:
+    """A covariance (..., size, size) with its lower triangle above the diagonal, too: PyMC takes its Cholesky factor, and reads no more.
+
+    What is above may be anything: in PyMC 6 an ``LKJCorr`` is a Cholesky factor, and models from before take it for the correlations.
+    """
+    if _is_square(covariance):
+        return covariance
+    below = covariance * pt.tri(size, k=-1)
+    return covariance * pt.eye(size) + below + pt.swapaxes(below, -1, -2)
+
+
+def _is_square(matrix: Variable) -> bool:
+    """Whether a matrix is another one times its transpose, as PyMC writes it for ``chol=``."""
+    while matrix.owner is not None and isinstance(matrix.owner.op, DimShuffle):
+        matrix = matrix.owner.inputs[0]
+    if matrix.owner is None or not isinstance(getattr(matrix.owner.op, "core_op", matrix.owner.op), Dot):
+        return False
+    left, right = matrix.owner.inputs
+    return right.owner is not None and isinstance(right.owner.op, DimShuffle) and list(right.owner.inputs) == [left]

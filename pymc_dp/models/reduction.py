@@ -9,11 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelFreeRV, ModelNamed
 from pytensor.compile.builders import OpFromGraph
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
@@ -26,7 +24,7 @@ from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, X
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.row_picks import BY_COLUMNS, picked
-from pymc_dp.models.same_arrays import in_one_row, shape_of
+from pymc_dp.models.same_arrays import in_one_row, known_shape, shape_of
 from pymc_dp.models.structure import (
     FULL,
     Mixed,
@@ -43,6 +41,7 @@ from pymc_dp.models.structure import (
     is_wrapping,
     one_by_structure,
     one_unknown_each,
+    parents,
     rebuilt,
     row_axis_before,
     same_memory,
@@ -158,9 +157,9 @@ class Reduction:
             if same_memory(known.expression, expression, sized=self._sized) and known.axis == axis:
                 known.index |= index
                 return known.placeholder
-        lengths, root = expression.type.shape, without_casts(expression)
-        if isinstance(root, SharedVariable):  # shapes are public
-            lengths = np.shape(root.get_value(borrow=True))
+        lengths = expression.type.shape
+        if any(length is None and k != axis for k, length in enumerate(lengths)):
+            lengths = known_shape(expression)
         shape = tuple(None if k == axis else length for k, length in enumerate(lengths))
         # PyTensor gives an index without entries another type, and whether there is a record may be private.
         dtype = "int64" if index and private and isinstance(expression, Constant) else expression.type.dtype
@@ -186,7 +185,8 @@ class Reduction:
                 table, packed = variable.owner.inputs[:2]
                 result = variable.owner.op(self._whole(table), self._whole(packed), *triangle)
             else:
-                result = rebuilt(variable.owner, variable, [self._whole(operand) for operand in variable.owner.inputs])
+                read = parents(variable)  # not the lengths that a Reshape gives: these are no data
+                result = rebuilt(variable.owner, variable, [self._whole(v) if v in read else v for v in variable.owner.inputs])
             self._done[key] = result
         return self._done[key]
 

@@ -5,7 +5,7 @@ from numpy.lib.array_utils import byte_bounds
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
-from pymc_dp.models.structure import above, arrays_above
+from pymc_dp.models.structure import above, arrays_above, substitute
 
 
 def data_of(array: Variable) -> object:
@@ -19,6 +19,12 @@ def shape_of(array: Variable) -> tuple[int, ...]:
     """The shape of an array, which is public."""
     data = data_of(array)
     return data.shape if isinstance(data, np.ndarray) else ()
+
+
+def known_shape(expression: Variable) -> tuple[int | None, ...]:
+    """The shape of what is computed from data, as far as that of the data tells it: the type of a ``pm.Data`` does not say its length."""
+    shared = [array for array in arrays_above([expression]) if isinstance(array, SharedVariable)]
+    return substitute(expression, {array: array.type.clone(shape=shape_of(array))() for array in shared}).type.shape
 
 
 def same_array(array: Variable, item: object) -> bool:

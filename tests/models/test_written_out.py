@@ -72,7 +72,8 @@ def test_a_distribution_function_that_fails_is_none():
     """PyMC has that of a hypergeometric count for single parameters alone; how many records have each value says everything."""
     with pm.Model() as model:
         pm.HyperGeometric("k", N=20, k=pm.DiscreteUniform("good", 6, 14), n=6, observed=R.k)
-    assert "Write bounds={'k': (0, 40)}" in (refused(pmdp.release, model, epsilon=1.0) or "")
+    for bounds in ({}, {"k": pmdp.Bins(0, 6, 6)}):
+        assert "Write bounds={'k': (0, 40)}" in (refused(pmdp.release, model, epsilon=1.0, bounds=bounds) or ""), bounds
     private = pmdp.rewrite(model, pmdp.release(model, epsilon=EXACT, bounds={"k": (0, 6)}), noise_aware=False)
     theirs, ours = log_density(model), log_density(private)
     assert np.ptp([theirs({"good": np.array(good)}) - ours({"good": np.array(good)}) for good in (8, 9, 10)]) < 1e-6

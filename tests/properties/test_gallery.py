@@ -18,13 +18,11 @@ STARTED = (
     *("ratings_by_cumulative_logits", "cutpoints_of_groups"),
 )
 TAKEN_OUT = ("slopes_taken_out_of_a_product", "slopes_taken_out_of_a_product_by_columns", "slopes_on_a_diagonal")
-WAITING = {"yearly_latent_gp": "constants in inner graphs have no name yet"}
-"""What should be accepted and is not yet."""
 
 
-def parametrised(entries, waiting=WAITING, every=1):
+def parametrised(entries, waiting=None, every=1):
     """Entries, of which by default every so many runs, of those of books a sixth, and all others in the slow suite."""
-    waits = {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in waiting.items()}
+    waits = {name: pytest.mark.xfail(strict=True, reason=reason) for name, reason in (waiting or {}).items()}
     marks = [[pytest.mark.slow] if k % every or (entry.name in BOOKS and k % 6) else [] for k, entry in enumerate(entries)]
     several = zip(entries, marks, strict=True)
     return pytest.mark.parametrize(
@@ -123,7 +121,7 @@ def test_they_are_finite_with_either_mechanism(entry, noise):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE, ids=["laplace", "gaussian"])
-@parametrised(AWARE, WAITING | dict.fromkeys(STARTED, INITIAL) | dict.fromkeys(TAKEN_OUT, "how many entries are taken out is private"))
+@parametrised(AWARE, dict.fromkeys(STARTED, INITIAL) | dict.fromkeys(TAKEN_OUT, "how many entries are taken out is private"))
 def test_they_are_finite_where_records_come_and_go(entry, noise):
     """Or refused, because something public is as long as the records."""
     finite(entry, "add_remove", noise)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from checks import points
 from gallery import GALLERY
-from test_gallery import WAITING
 
 import pymc_dp as pmdp
 from pymc_dp.private_models.rewrite import rewritten, spec_like
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-KNOWN = [entry for entry in GALLERY if entry.name not in WAITING and entry.aware]
+KNOWN = [entry for entry in GALLERY if entry.aware]
 QUICK = ("radon_pooled", "naive_bayes")
 
 
