@@ -2901,8 +2901,8 @@ MUTANTS = (
     # ---------- looked at before anything is paid for
     Mutant(
         "PyMC's own variables of what is missing", "private_models/settings.py",
-        "unknowns = [variable for variable in model.free_RVs if variable.name in names]",
-        "unknowns = [variable for variable in model.free_RVs if variable.name not in spec.dropped]",
+        "priors = priors_of(spec)\n    unknowns = [priors[variable.name] for variable in model.free_RVs if variable.name in names]",
+        "priors = model\n    unknowns = [variable for variable in model.free_RVs if variable.name not in spec.dropped]",
         "no refusal rests on a record", "test_free_of_records.py::test_no_private_index_is_in_a_refusal",
     ),
     Mutant(
@@ -2946,7 +2946,7 @@ MUTANTS = (
     ),
     Mutant(
         "a number of a text file has as many names as ways to write it", "releases/persons.py",
-        '        whole = int(f"{found[1]}{found[2] or 0}")\n', "        return text\n",
+        '        whole = _whole(found[2] or "0") * (-1 if found[1] == "-" else 1)\n', "        return text\n",
         "one word in a file of text is one person's name", "test_person_types.py::test_one_person_of_a_text_file_moves_the_sums_by_what_is_paid_for[a word]",
     ),
     Mutant(
@@ -3337,6 +3337,76 @@ MUTANTS = (
         "checks of what a chain passes through", "posterior/markov.py", "initvals=starts, var_names=names,", "initvals=starts,",
         "whether a chain fails tells nothing of records",
         "test_draws.py::test_a_chain_evaluates_no_check_of_what_it_passes_through[Deterministic]",
+    ),
+    # ---------- weights of a link, squares of few values, small counts that are not shown
+    Mutant(
+        "weights multiplied beyond what scores may be", "plans/moments.py",
+        "max(min(INFORMATION[len(regression.names) > 2], int(1 / regression.scores.largest_weight)), 1), 1",
+        "INFORMATION[len(regression.names) > 2], 1", "with a log link no weight costs more than a score does",
+        "test_multipliers.py::test_the_information_of_a_log_link_is_multiplied_up_to_what_scores_may_be[1-2-2]",
+    ),
+    Mutant(
+        "weights of many features multiplied as those of one", "plans/moments.py", "min(INFORMATION[len(regression.names) > 2], ",
+        "min(INFORMATION[0], ", "with a link weights are multiplied by less where there are more of them",
+        "test_multipliers.py::test_the_information_of_a_log_link_is_multiplied_up_to_what_scores_may_be[3-1-2]",
+    ),
+    Mutant(
+        "squares about another mean than that of the values", "laws/squares.py", "r = second - steep * A - curve * A**2",
+        "r = second - steep * A", "squares of few normal values have their own law",
+        "test_law.py::test_sums_of_few_normal_values_and_their_squares_are_normal_and_chi_square[3-0.02-True]",
+    ),
+    Mutant(
+        "squares of no record have a law", "laws/squares.py", "if n[i] < 1:", "if n[i] < 0:", "a cell without records tells nothing",
+        "test_law.py::test_a_cell_without_records_tells_nothing",
+    ),
+    Mutant(
+        "the sum of few values on one side of its noise", "laws/squares.py", "for side in range(2):", "for side in range(1):",
+        "squares of few normal values have their own law",
+        "test_law.py::test_sums_of_few_normal_values_and_their_squares_are_normal_and_chi_square[8-0.2-False]",
+    ),
+    Mutant(
+        "a gamma variable without a slope", "laws/squares.py", "means[2] - digamma(shape[i])", "means[2]",
+        "derivatives are those of the density", "test_kernels.py::test_derivatives_are_those_of_the_values[squares_plus_noise-11]",
+    ),
+    Mutant(
+        "hidden counts behind rows that are shown", "publications/windows.py",
+        "np.where((counts >= first[tuple(row)]) & (counts <= last[tuple(row)]), 0.0, shown.table[at : at + many])",
+        "shown.table[at : at + many]", "of a row that is shown the true count is none of those that are not",
+        "test_suppressed.py::test_rows_are_as_probable_as_enumeration_says[Poisson-laplace]",
+    ),
+    Mutant(
+        "the largest hidden count is shown", "publications/windows.py", "np.ones(last[tuple(row)] - first[tuple(row)] + 1)",
+        "np.ones(last[tuple(row)] - first[tuple(row)])", "of a row that is not shown every count between the ends is possible",
+        "test_suppressed.py::test_ends_by_row_and_rounding_afterwards",
+    ),
+    Mutant(
+        "a row that would not have been shown", "publications/windows.py", "if not (weights[counts >= 0] > 0).any():", "if False:",
+        "a published number that no count can have been published as is refused",
+        "test_suppressed.py::test_what_is_not_understood_is_refused[a row that would not be shown]",
+    ),
+    Mutant(
+        "small noisy counts taken for small true ones", "publications/events.py",
+        "if any(isinstance(step, Suppressed) for step in later):", "if False:",
+        "what is suppressed before the noise and after it is told apart",
+        "test_suppressed.py::test_what_is_not_understood_is_refused[after the noise]",
+    ),
+    # ---------- what one record could make fail
+    Mutant(
+        "priors asked of the whole model", "private_models/settings.py", "priors = priors_of(spec)", "priors = model",
+        "nothing is said of records before they are paid for",
+        "test_leaks.py::test_nothing_is_said_of_records_where_chains_would_start[rows_of_a_table]",
+    ),
+    Mutant(
+        "a name read at once, however many digits it has", "releases/persons.py", '_whole(found[2] or "0")', 'int(found[2] or "0")',
+        "no name makes a release fail", "test_persons.py::test_no_limit_of_digits_decides_whose_a_row_is",
+    ),
+    Mutant(
+        "a database groups the cells of a question", "queries/table.py",
+        "    for batch in batches_from(found):\n        np.add.at(numbers, batch.column(0).to_numpy(), 1)\n",
+        '    for batch in batches_from(found.aggregate("cell, count(*)", "cell")):\n'
+        "        np.add.at(numbers, batch.column(0).to_numpy(), batch.column(1).to_numpy())\n",
+        "how many cells occur decides nothing",
+        "test_tables.py::test_a_database_without_memory_answers_however_many_cells_occur",
     ),
 )  # fmt: skip
 

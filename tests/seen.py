@@ -223,8 +223,13 @@ def loss_of(program: Program, one: Seen, other: Seen) -> str:
     if total > charged:
         return f"loss {float(total):.4g} at {float(charged):.4g} charged"
     statistics = one.result.statistics if program.door == "release" and program.mechanism != "fourier" else ()
-    for k, statistic in enumerate(statistics[: len(one.rows)]):
-        moved = [abs(a - b) for a, b in zip(one.rows[k], other.rows[k], strict=True)]
+    left = zip(one.rows, other.rows, one.scales, strict=True)
+    for statistic in statistics:
+        # Of several rounds the last is what it is released as, and has a scale of its own.
+        rows = next(((a, b) for a, b, scale in left if (scale, len(a)) == (statistic.scale, statistic.noisy.size)), None)
+        if rows is None:  # counts that are in another's table
+            break
+        moved = [abs(a - b) for a, b in zip(*rows, strict=True)]
         reach, most = (sum(m * m for m in moved), statistic.square) if gaussian else (sum(moved), statistic.difference)
         if reach > most:
             return f"{statistic.variable} moves by {reach} where {most} is declared"

@@ -93,6 +93,20 @@ def test_the_information_of_a_logit_link_is_multiplied(features, times):
         assert weight == (times if j <= features else 1)
 
 
+@pytest.mark.parametrize(("features", "upper", "times"), [(1, 1, 3), (3, 1, 2), (1, 2, 2), (1, 3, 1), (1, 9, 1)])
+def test_the_information_of_a_log_link_is_multiplied_up_to_what_scores_may_be(features, upper, times):
+    """Of counts up to 20 the largest weight is exp(upper) / 20, and at most 1."""
+    with pm.Model() as model:
+        rate = pm.math.exp(pm.Normal("a") + pm.Data("x", X[:, :features]) @ pm.Normal("b", shape=features))
+        pm.Poisson("y", rate, observed=np.arange(30))
+    linked = {"x": (-2, 2), "y": (0, 20), "log(y)": (-3, upper)}
+    [step] = planned_release(read_model(model)[0], protection_of(bounds=linked)).statistics
+    assert step.regression.multipliers == (times, 1)
+    assert times == 1 or times * step.regression.scores.largest_weight <= 1
+    for (_, j), weight in zip(step.regression.entries, step.regression.weights, strict=True):
+        assert weight == (times if j <= features else 1)
+
+
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_no_record_decides_and_no_value_of_a_public_covariate(neighbours):
     public = ["z"] if neighbours == "replace" else []
