@@ -36,6 +36,11 @@ def features():
         yield name, np.array([-1.0, 1.0]), np.array([1 - share, share]), 0.5, 0.5
 
 
+def level(u, chance, slope, ones):
+    """The intercept with which this share of responses is expected to be 1."""
+    return optimize.brentq(lambda e: chance @ expit(e + slope * u) - ones, -40, 40)
+
+
 def found(u, chance, true, anchor):
     """The slopes that scores of records with ``true`` coefficients give at an anchor: by the curve, and by a straight line."""
     design = np.column_stack([np.ones_like(u), u])
@@ -63,8 +68,8 @@ def main():
         ones = chance @ expit(true[0] + true[1] * u)
         cells = []
         for part in ANCHORS:
-            level = optimize.brentq(lambda e: chance @ expit(e + part * true[1] * u) - ones, -40, 40)
-            cells += [f"{slope / half - SLOPE:+.2f}" for slope in found(u, chance, true, np.array([level, part * true[1]]))]
+            anchor = np.array([level(u, chance, part * true[1], ones), part * true[1]])
+            cells += [f"{slope / half - SLOPE:+.2f}" for slope in found(u, chance, true, anchor)]
         print(f"| {name} | {' | '.join(cells)} |")
 
 
