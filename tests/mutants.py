@@ -1834,9 +1834,18 @@ MUTANTS = (
         "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-1]",
     ),
     Mutant(
-        "correlated features taken for one", "private_models/score_loops.py", "(C[b] - onto * A[b] / s) / r * second\n\n\ndef", "0 * second\n\n\ndef",
+        "correlated features taken for one", "private_models/score_loops.py", "(c[k] - onto * a[k] / s) / r * second\n        for b", "0 * second\n        for b",
         "steep slopes under strong noise are not taken for what a straight line makes of them",
         "test_score_loops.py::test_scores_are_what_those_of_records_are_on_average[logit-3]",
+    ),
+    Mutant(
+        "a feature with two values taken for a normal one in the loops", "private_models/score_loops.py", "            q[b] += points[p, b] * level", "            q[b] += 0 * level",
+        "a binary covariate's scores follow its two values", "test_score_loops.py::test_with_a_logit_link_features_with_two_values_are_exact[1-0.02]",
+    ),
+    Mutant(
+        "what points leave of features is dropped", "families/expected_scores.py", 'np.einsum("bij,bj->bi", rest, by_rest)', "0 * by_rest",
+        "a binary covariate's scores follow its two values",
+        "test_expected_scores.py::test_from_an_anchor_with_slopes_they_are_those_of_binary_features_beside_a_normal_one[3]",
     ),
     Mutant(
         "a straight line taken for the link", "families/anchors.py", "return np.sqrt(1 + size * scores.unit", "return np.sqrt(1 + 0 * size * scores.unit",

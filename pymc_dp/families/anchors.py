@@ -33,10 +33,10 @@ LATER = 0.5
 BENT = 0.1
 """What the curve of a first step is taken to be off by if two more rounds follow, with a logit link: a part of what a straight line says.
 
-The curve is that of normal features. Of others the step that fits exact sums may be far too long (``_inverted``). At an anchor that is
-too steep all weights are small, so that noise hides what the next round says; one that is too flat costs little if another round follows.
-If none does, it costs more: what is left to the curve is then far. Of features with two humps and a slope of 2, the curve gives 2.3 from
-an anchor at .7 of it, and no bound from one at half of it.
+The curve is that of features with two values. Of others the step that fits exact sums may be far too long (``_inverted``). At an anchor
+that is too steep all weights are small, so that noise hides what the next round says; one that is too flat costs little if another round
+follows. If none does, it costs more: what is left to the curve is then far. Of features with two humps and a slope of 2, the curve gives
+2.1 from an anchor at .75 of it, and 2.6 from one at half of it (docs/theory.md).
 """
 WORTH = 1.3
 """What one more round must be expected to leave open at most, in parts of what two would.
@@ -49,12 +49,10 @@ after which linear predictors are off by 1.5 times what they are without privacy
 NEAR = 0.3
 """Up to which mean square of the steps that linear predictors make from the first anchor the next round may be taken there, too.
 
-In the posterior, scores there are told by a curve for normal features. At this mean square they are off by at most 4 % of what a straight
-line says for features with two humps, uniform or binary with a share of .3, and by 10 % for skewed ones; ``widened`` allows a standard
-deviation of 15 to 22 %.
-For a binary feature with a share of .02 they are off by up to 43 %, which that does not allow for; noise mostly hides such a feature.
-Slopes further off are found too steep where noise is strong: in a trial that allowed 2.5 and took one round more often, of 1,000 records
-with two humps at epsilon 1, 90 % intervals of a slope of 1 held .68, and of 2 .60, of 50 each.
+At this mean square a posterior's expected scores of a single feature are off by at most 2 % of what a straight line says if it is normal,
+uniform, binary, common or rare, or has two humps, and by 13 % if it is log-normal; ``widened`` allows a standard deviation of 15 to 22 %.
+Slopes further off are found too steep where noise is strong: in a trial that allowed 2.5 and took one round more often, with a
+curve for normal features, of 1,000 records with two humps at epsilon 1, 90 % intervals of a slope of 1 held .68, and of 2 .60, of 50 each.
 """
 LEAST_VARIANCE = 1e-9
 """The least variance of any combination of features that anchors reckon with."""
@@ -236,9 +234,8 @@ def _inverted(
 
     ``about`` is what is expected of coefficients beforehand, their spread there ``part`` of the widest. With a logit link a step from an
     anchor with slopes is no longer than 1, in the predictor's root mean square, by weight: far from the anchor's own records its weights
-    tell little. Scores have the further variance that ``bent`` says. Far from 0 they hardly grow with the predictor: of a binary feature
-    beside a normal one, slopes of 1.2 and 3 of features in [-1, 1], intercept -2, exact sums would be met by a step twice as long as the
-    true one.
+    tell little. Scores have the further variance that ``bent`` says. Far from 0 they hardly grow with the predictor: where the law that
+    features are taken to have is a little off, exact sums may be met by a step twice as long as the true one.
     """
     spread = part * _spread(scores)
     count, mean, covariance, moments = _feature_moments(scores, information, noise)

@@ -22,6 +22,12 @@ TWO_VALUED = 0.5
 
 It is 1 for a binary feature whose bounds are its values, 1/3 for a uniform one.
 """
+BETA_POINTS = 7
+"""Points of a single feature."""
+LEAST_SIZE = 0.02
+"""The least sum of parameters of a beta variable whose points can be computed."""
+MOST_POINTS = 3
+"""How many of several features at most are taken to have two values while a posterior is sampled."""
 MOST = 8
 """How many features at most are taken to have two values in a cell, those of the largest variance: all combinations are reckoned with."""
 
@@ -37,7 +43,9 @@ def expected_scores(scores: Scores, anchor: np.ndarray, mean: np.ndarray, covari
     if scores.link == "log":
         return partial(_by_beta_variables, mean=mean, covariance=covariance)
     if anchor[..., 1:].any():
-        return partial(_by_normal_variables, anchor=anchor, mean=mean, covariance=covariance)
+        root = np.linalg.cholesky(covariance)
+        points, rest = points_of_features(mean, root)
+        return partial(_by_points, anchor=anchor, mean=mean, root=root, points=points, rest=rest)
     return partial(_by_two_values, anchor=anchor, mean=mean, covariance=covariance, levels=_levels(mean, covariance))
 
 
@@ -46,7 +54,48 @@ def undetermined(mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
     return _levels(mean, covariance)[2]
 
 
-def _levels(mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def points_of_features(mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What standardised features are taken to be: points, and what these leave, which is normal.
+
+    A single feature is a beta variable between its bounds, of its mean and variance: of two values where it varies as much as it can. Its
+    points are those of Gauss and Jacobi. Of several, those with two values make points, and others are normal.
+
+    Parameters
+    ----------
+    mean, root : (B, F - 1) and (B, F - 1, F - 1) ndarrays
+        Means of the features, by weight, and a lower triangular root of their covariances.
+
+    Returns
+    -------
+    points : (B, P, F) ndarray
+        The share of each point, and features there, less their means, times the inverse of the root.
+    rest : (B, F - 1, F - 1) ndarray
+        A root of the covariances that points leave of features times that inverse.
+    """
+    if mean.shape[1] == 1:
+        points = np.stack([np.column_stack(_beta_points(float(m[0]), float(r[0, 0]))) for m, r in zip(mean, root, strict=True)])
+        return points, np.zeros_like(root)
+    shares, expected, left = _levels(mean, root @ root.transpose(0, 2, 1), MOST_POINTS)
+    inverse = np.linalg.inv(root)
+    points = np.zeros((len(mean), 2 ** min(mean.shape[1], MOST_POINTS), mean.shape[1] + 1))
+    points[:, : shares.shape[1], 0], points[:, : shares.shape[1], 1:] = shares, expected @ inverse.transpose(0, 2, 1)
+    values, vectors = np.linalg.eigh(inverse @ left @ inverse.transpose(0, 2, 1))
+    values = np.where(values > 1e-6, values, 0.0)
+    return points, vectors * np.sqrt(values)[:, None]
+
+
+def _beta_points(mean: float, sd: float) -> tuple[np.ndarray, np.ndarray]:
+    """Shares and standardised values of a beta variable on [-1, 1] of this mean and standard deviation, whose moments they have."""
+    from scipy.special import roots_jacobi
+
+    mean = min(max(mean, -1 + 1e-6), 1 - 1e-6)
+    size = float(np.clip((1 - mean**2) / sd**2 - 1, LEAST_SIZE, CONCENTRATION[1]))
+    nodes, weights = roots_jacobi(BETA_POINTS, (1 - mean) / 2 * size - 1, (1 + mean) / 2 * size - 1)
+    shares = weights / weights.sum()
+    return shares, (nodes - shares @ nodes) / np.sqrt(shares @ (nodes - shares @ nodes) ** 2)
+
+
+def _levels(mean: np.ndarray, covariance: np.ndarray, most: int = MOST) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which values features with two values have together, with which probability, and what they leave of the others.
 
     A feature has the two values of its mean and variance that are the least skewed within -1 and 1. What others are expected to be is
@@ -64,7 +113,7 @@ def _levels(mean: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.nd
     whole = 1 - mean**2
     variance = np.einsum("bii->bi", covariance)
     rank = np.argsort(np.argsort(-variance, axis=1, kind="stable"), axis=1)
-    two = (variance > TWO_VALUED * whole) & (rank < MOST)
+    two = (variance > TWO_VALUED * whole) & (rank < most)
     many = 2 ** int(two.sum(axis=1).max(initial=0))
     shares, expected, left = np.zeros((len(mean), many)), np.zeros((len(mean), many, mean.shape[1])), covariance.copy()
     for b, chosen in enumerate(two):
@@ -116,26 +165,33 @@ def _moved(e: np.ndarray, t: np.ndarray) -> np.ndarray:
     return -np.expm1(-t) * expit(e + t) / expit(e)
 
 
-def _by_normal_variables(step: np.ndarray, anchor: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
-    """With a logit link, from an anchor with slopes: by weight the predictor and the step it makes are normal.
+def _by_points(
+    step: np.ndarray, anchor: np.ndarray, mean: np.ndarray, root: np.ndarray, points: np.ndarray, rest: np.ndarray
+) -> np.ndarray:
+    """With a logit link, from an anchor with slopes: features are points, and what these leave is normal (``points_of_features``).
 
-    They are integrated on 5 x 5 nodes of Gauss and Hermite.
+    What they leave of the predictor and of the step is integrated on 5 x 5 nodes of Gauss and Hermite.
     """
     nodes = 5
     z, weights = np.polynomial.hermite_e.hermegauss(nodes)
     weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
     first, second = np.repeat(z, nodes), np.tile(z, nodes)
-    of_anchor, of_step = ((covariance @ part[:, 1:, None])[..., 0] for part in (anchor, step))
     middle, moved = (part[:, 0] + (mean * part[:, 1:]).sum(axis=1) for part in (anchor, step))
-    s = np.sqrt(np.maximum((anchor[:, 1:] * of_anchor).sum(axis=1), 1e-12))
-    of_anchor = of_anchor / s[:, None]
-    onto = (of_anchor * step[:, 1:]).sum(axis=1)
-    left = of_step - onto[:, None] * of_anchor
-    r = np.sqrt(np.maximum((left * step[:, 1:]).sum(axis=1), 1e-12))
-    h = _moved(middle[:, None] + s[:, None] * first, moved[:, None] + onto[:, None] * first + r[:, None] * second)
-    level, by_first, by_second = h @ weights, h @ (weights * first), h @ (weights * second)
-    slopes = of_anchor * by_first[:, None] + left * (by_second / r)[:, None]
-    return np.concatenate([level[:, None], mean * level[:, None] + slopes], axis=1)
+    of_anchor, of_step = (np.einsum("bij,bi->bj", root, part[:, 1:]) for part in (anchor, step))
+    e, t = (at[:, None] + np.einsum("bpj,bj->bp", points[..., 1:], of) for at, of in ((middle, of_anchor), (moved, of_step)))
+    of_anchor, of_step = (np.einsum("bij,bi->bj", rest, part) for part in (of_anchor, of_step))
+    s = np.sqrt(np.maximum((of_anchor**2).sum(axis=1), 1e-12))
+    along = of_anchor / s[:, None]
+    onto = (along * of_step).sum(axis=1)
+    left = of_step - onto[:, None] * along
+    r = np.sqrt(np.maximum((left**2).sum(axis=1), 1e-12))
+    h = _moved(e[..., None] + s[:, None, None] * first, t[..., None] + onto[:, None, None] * first + r[:, None, None] * second)
+    h = h * points[..., :1]
+    level, by_first, by_second = h @ weights, (h @ (weights * first)).sum(axis=1), (h @ (weights * second)).sum(axis=1)
+    by_rest = along * by_first[:, None] + left * (by_second / r)[:, None]
+    slopes = np.einsum("bpj,bp->bj", points[..., 1:], level) + np.einsum("bij,bj->bi", rest, by_rest)
+    level = level.sum(axis=1)[:, None]
+    return np.concatenate([level, mean * level + np.einsum("bij,bj->bi", root, slopes)], axis=1)
 
 
 def _by_beta_variables(step: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:

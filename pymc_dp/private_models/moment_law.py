@@ -20,6 +20,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_dp.families.anchors import fitted, widened
+from pymc_dp.families.expected_scores import points_of_features
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.laws.kernel import Kernel, Tensor
 from pymc_dp.privacy.noise_law import Noise
@@ -101,6 +102,8 @@ class Scatter:
     anchor, widened : (B, F) and (B,) ndarrays
         Where scores were released: the coefficients of scaled features at which they were taken, and what their standard deviations are
         multiplied by for what a curve leaves open.
+    features : (B, P F + (F - 1)²) ndarray
+        What features are taken to be, with a logit link: ``points_of_features``, as a row.
     """
 
     regression: Regression
@@ -120,6 +123,7 @@ class Scatter:
     near_squares: np.ndarray
     anchor: np.ndarray
     widened: np.ndarray
+    features: np.ndarray
 
     def given(self) -> np.ndarray:
         """All that is no variable (B, W): in a graph as data, so that another release makes the same graph."""
@@ -130,9 +134,10 @@ class Scatter:
         entries = np.array([[position[i], position[j], weight] for (i, j), weight in weighted])
         centre, half = self.regression.centres()
         # Coefficients of scores are about the anchor, in units of their own; those of a response about its middle.
-        off = np.zeros((B, F + 2))
+        off = np.zeros((B, F + 2 + self.features.shape[1]))
         off[:, F], off[:, F + 1] = self.widened, {"": NO_LINK, "logit": LOGIT, "log": LOG}[self.regression.link]
         if self.regression.link:
+            off[:, F + 2 :] = self.features
             off[:, :F] = self.anchor[:, list(self.order)]
         else:
             off[:, 0] = centre[F]
@@ -273,6 +278,7 @@ def scatter(
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, root, squares, np.zeros((B, k)), none, none, nothing, nothing,
         nothing.astype(bool), np.zeros(B, dtype=bool), nothing if anchor is None else anchor, np.ones(B),
+        np.zeros((B, 0)),
     )  # fmt: skip
     if k:
         start, shift, scale = _centred(law, noisy, size)
@@ -327,7 +333,11 @@ def _with_response(law: Scatter, noisy: np.ndarray, n: np.ndarray) -> Scatter:
         score[:, law.order] = noisy[:, law._responses]
         wider = widened(regression.scores, score, information, law.noise.standard_deviation)
         near = reach < wider[:, None] * regression.scores.unit**-0.5
-        return replace(law, inside=inside, reach=reach, near=near, widened=wider)
+        law = replace(law, inside=inside, reach=reach, near=near, widened=wider)
+        if regression.link == "log":
+            return law
+        points, rest = points_of_features(typical[:, 1:, 0], typical[:, 1:, 1:])
+        return replace(law, features=np.concatenate([points.reshape(len(n), -1), rest.reshape(len(n), -1)], axis=1))
     if regression.scale_known:
         return replace(law, inside=inside, reach=reach, near=reach < TYPICAL)
     # A public feature that is 0 in its cell tells nothing.

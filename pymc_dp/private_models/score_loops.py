@@ -3,14 +3,16 @@
 A straight line, information times the step c, is right near the anchor. Under noise the anchor is far off, and further than released
 values tell: steep slopes are then taken for what a straight line makes of them, and their intervals end too early. So the expected score
 is a curve here, a function of the coefficients and of the features' moments, which are unknowns of the model. Of L, the Cholesky factor
-of the features' moments by weight, and z = (1, standard normal or so), a record's features are L z, its predictor at the anchor e = A'z
+of the features' moments by weight, and z = (1, standardised features), a record's features are L z, its predictor at the anchor e = A'z
 with A = L'anchor, and its step t = C'z with C = L'c. Per unit of weight, what is expected of L's inverse times the score is
 
-logit    E[z h],  h = (mean(e + t) - mean(e)) / weight(e),  integrated over normal z. Only directions A and C matter.
+logit    E[z h],  h = (mean(e + t) - mean(e)) / weight(e)
 log      g - 1, and g L'r,  g = E[exp(t)],  r_f = (mean of u_f by weight exp(t) - its mean) / its variance
 
-where in the second each feature u_f is a binomial variable on [-1, 1] of its mean and variance: a binary one is just that, and one that
-varies little is normal; correlations act as those of normal variables do. For small steps both are C.
+where in the first z has points, and what they leave is normal (``expected_scores.points_of_features``): of that only directions A and C
+matter. They are given: while moments are sampled, L alone changes. In the second each feature u_f is a binomial variable on [-1, 1] of
+its mean and variance: a binary one is just that, and one that varies little is normal; correlations act as those of normal variables do.
+For small steps both are C.
 
 Features need not be so distributed: what that leaves open is part of the scores' standard deviation (``anchors.widened``), by what released
 values tell of the step. It must not grow with the sampled step itself: then coefficients far from all that was released would explain it.
@@ -90,72 +92,127 @@ def _moved(e, t):
 
 
 def _directions(A, C):
-    """How far e goes along its own direction, and t along that and along another: s, onto and r; and how many directions there are."""
-    F = len(C)
-    if F == 2:
-        return A[1], C[1], 0.0, 1
+    """How far e goes along its own direction, and t along that and along another: s, onto and r."""
     square = cross = length = 0.0
-    for b in range(1, F):
+    for b in range(1, len(C)):
         square += A[b] ** 2
         cross += A[b] * C[b]
         length += C[b] ** 2
     s = sqrt(square + TINY)
     onto = cross / s
-    return s, onto, sqrt(max(length - onto**2, 0.0) + TINY), len(NODES)
+    return s, onto, sqrt(max(length - onto**2, 0.0) + TINY)
+
+
+def _law_of_features(off, F):
+    """What is taken of standardised features: points (P, F), each with its share before it, and what is left of them (F - 1, F - 1)."""
+    end = len(off) - (F - 1) ** 2
+    return off[F + 2 : end].reshape((-1, F)), off[end:].reshape((F - 1, F - 1))
+
+
+def _left(rest, A, C, a, c):
+    """Fills how far e and t go along what points leave of the features, (F,) with nothing in front. Whether they leave any."""
+    F, any_left = len(C), False
+    for k in range(F - 1):
+        a[k + 1] = c[k + 1] = 0.0
+        for b in range(F - 1):
+            a[k + 1] += rest[b, k] * A[b + 1]
+            c[k + 1] += rest[b, k] * C[b + 1]
+            any_left = any_left or rest[b, k] != 0.0
+    return any_left
+
+
+def _at_point(point, A, C):
+    """The predictor at the anchor, and the step, of a point."""
+    e, t = A[0], C[0]
+    for b in range(1, len(C)):
+        e += A[b] * point[b]
+        t += C[b] * point[b]
+    return e, t
 
 
 def _by_logit(off, factor, C, q):
     """Fills E[z h] (F,)."""
     F = len(C)
-    A = np.empty(F)
+    A, a, c = np.empty(F), np.zeros(F), np.zeros(F)
     _straight(factor, off[:F], A)
-    s, onto, r, many = _directions(A, C)
-    level = first = second = 0.0
-    for i in range(len(NODES)):
-        for j in range(many):
-            y, weight = (0.0, WEIGHTS[i]) if many == 1 else (NODES[j], WEIGHTS[i] * WEIGHTS[j])
-            h, _, _ = _moved(A[0] + s * NODES[i], C[0] + onto * NODES[i] + r * y)
-            level += weight * h
-            first += weight * NODES[i] * h
-            second += weight * y * h
-    q[0] = level
-    for b in range(1, F):
-        q[b] = first if many == 1 else A[b] / s * first + (C[b] - onto * A[b] / s) / r * second
+    points, rest = _law_of_features(off, F)
+    any_left = _left(rest, A, C, a, c)
+    s, onto, r = _directions(a, c)
+    many = len(NODES) if any_left else 1
+    first = second = 0.0
+    for b in range(F):
+        q[b] = 0.0
+    for p in range(len(points)):
+        if points[p, 0] == 0.0:
+            continue
+        e, t = _at_point(points[p], A, C)
+        level = 0.0
+        for i in range(many):
+            for j in range(many):
+                x, y, weight = (NODES[i], NODES[j], points[p, 0] * WEIGHTS[i] * WEIGHTS[j]) if any_left else (0.0, 0.0, points[p, 0])
+                h, _, _ = _moved(e + s * x, t + onto * x + r * y)
+                level += weight * h
+                first += weight * x * h
+                second += weight * y * h
+        q[0] += level
+        for b in range(1, F):
+            q[b] += points[p, b] * level
+    for k in range(1, F):
+        along = a[k] / s * first + (c[k] - onto * a[k] / s) / r * second
+        for b in range(1, F):
+            q[b] += rest[b - 1, k - 1] * along
 
 
 def _by_logit_back(by_q, off, factor, C, by_C, by_factor):
     """Adds to the derivatives by C and by the factor."""
     F = len(C)
-    A, by_A = np.empty(F), np.zeros(F)
+    A, by_A, by_rest = np.empty(F), np.zeros(F), np.zeros(F)
+    a, c, by_a, by_c = np.zeros(F), np.zeros(F), np.zeros(F), np.zeros(F)
     _straight(factor, off[:F], A)
-    s, onto, r, many = _directions(A, C)
-    by_first, by_second = by_q[1], 0.0
-    if many > 1:
-        by_first = 0.0
+    points, rest = _law_of_features(off, F)
+    any_left = _left(rest, A, C, a, c)
+    s, onto, r = _directions(a, c)
+    many = len(NODES) if any_left else 1
+    by_first = by_second = 0.0
+    for k in range(1, F):
         for b in range(1, F):
-            by_first += by_q[b] * A[b] / s
-            by_second += by_q[b] * (C[b] - onto * A[b] / s) / r
+            by_rest[k] += rest[b - 1, k - 1] * by_q[b]
+        by_first += by_rest[k] * a[k] / s
+        by_second += by_rest[k] * (c[k] - onto * a[k] / s) / r
     first = second = by_s = by_onto = by_r = 0.0
-    for i in range(len(NODES)):
-        for j in range(many):
-            y, weight = (0.0, WEIGHTS[i]) if many == 1 else (NODES[j], WEIGHTS[i] * WEIGHTS[j])
-            h, by_e, by_t = _moved(A[0] + s * NODES[i], C[0] + onto * NODES[i] + r * y)
-            first += weight * NODES[i] * h
-            second += weight * y * h
-            slope = weight * (by_q[0] + NODES[i] * by_first + y * by_second)
-            by_A[0] += slope * by_e
-            by_s += slope * by_e * NODES[i]
-            by_C[0] += slope * by_t
-            by_onto += slope * by_t * NODES[i]
-            by_r += slope * by_t * y
-    if many == 1:
-        by_A[1] += by_s
-        by_C[1] += by_onto
-    else:
-        _directions_back(by_q, by_s, by_onto, by_r, first, second, A, C, s, onto, r, by_A, by_C)
+    for p in range(len(points)):
+        if points[p, 0] == 0.0:
+            continue
+        e, t = _at_point(points[p], A, C)
+        by_level, of_e, of_t = by_q[0], 0.0, 0.0
+        for b in range(1, F):
+            by_level += by_q[b] * points[p, b]
+        for i in range(many):
+            for j in range(many):
+                x, y, weight = (NODES[i], NODES[j], points[p, 0] * WEIGHTS[i] * WEIGHTS[j]) if any_left else (0.0, 0.0, points[p, 0])
+                h, by_e, by_t = _moved(e + s * x, t + onto * x + r * y)
+                first += weight * x * h
+                second += weight * y * h
+                slope = weight * (by_level + x * by_first + y * by_second)
+                of_e += slope * by_e
+                of_t += slope * by_t
+                by_s += slope * by_e * x
+                by_onto += slope * by_t * x
+                by_r += slope * by_t * y
+        by_A[0] += of_e
+        by_C[0] += of_t
+        for b in range(1, F):
+            by_A[b] += of_e * points[p, b]
+            by_C[b] += of_t * points[p, b]
+    if any_left:
+        _directions_back(by_rest, by_s, by_onto, by_r, first, second, a, c, s, onto, r, by_a, by_c)
+        for k in range(1, F):
+            for b in range(1, F):
+                by_A[b] += rest[b - 1, k - 1] * by_a[k]
+                by_C[b] += rest[b - 1, k - 1] * by_c[k]
     for b in range(F):
-        for a in range(b, F):
-            by_factor[a, b] += by_A[b] * off[a]
+        for k in range(b, F):
+            by_factor[k, b] += by_A[b] * off[k]
 
 
 def _directions_back(by_q, by_s, by_onto, by_r, first, second, A, C, s, onto, r, by_A, by_C):
@@ -256,7 +313,7 @@ def _by_log_back(by_q, factor, c, C, by_C, by_factor, by_c):
 
 
 PARTS = (
-    _straight, _straight_back, _expected, _expected_back, _moved, _directions, _by_logit, _by_logit_back, _directions_back, _tilted,
-    _grown, _by_log, _by_log_back,
+    _straight, _straight_back, _expected, _expected_back, _moved, _directions, _law_of_features, _left, _at_point, _by_logit,
+    _by_logit_back, _directions_back, _tilted, _grown, _by_log, _by_log_back,
 )  # fmt: skip
 """What the loops call."""

@@ -1,10 +1,10 @@
-"""What scores are expected to be off the first anchor, beside the scores of records."""
+"""What scores are expected to be off an anchor, beside the scores of records."""
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from pymc_dp.families.expected_scores import expected_scores, undetermined
+from pymc_dp.families.expected_scores import expected_scores, points_of_features, undetermined
 from pymc_dp.families.scores import Scores
 
 
@@ -51,3 +51,41 @@ def test_a_binary_feature_tells_of_those_beside_it():
     covariance = np.cov(values, rowvar=False, bias=True)
     left = undetermined(values.mean(axis=0)[None], covariance[None])[0]
     np.testing.assert_allclose(left, [[0, 0], [0, covariance[1, 1] - covariance[0, 1] ** 2 / covariance[0, 0]]], atol=1e-6)
+
+
+@pytest.mark.parametrize("features", [1, 2, 3])
+def test_from_an_anchor_with_slopes_they_are_those_of_binary_features_beside_a_normal_one(features):
+    """A feature that one record in 50 has, one that two in five have, and a normal one that is correlated with the latter.
+
+    A straight line is off by a fifth. Averages of 400,000 records have relative errors of .2 % at most.
+    """
+    rng = np.random.default_rng(0)
+    u = np.where(rng.random((400_000, 2)) < [0.02, 0.4], 1.0, -1.0)
+    u = np.column_stack([u, 0.1 * u[:, 1] + 0.2 * rng.normal(size=len(u))])[:, :features]
+    design = np.column_stack([np.ones(len(u)), u])
+    anchor, step = np.array([-1.0, 1.0, -0.5, 2.0])[: features + 1], np.array([0.3, 0.8, 0.5, -1.0])[: features + 1]
+    at = expit(design @ anchor)
+    weight = at * (1 - at)
+    moments = (design * weight[:, None]).T @ design / weight.sum()
+    mean, covariance = moments[0, 1:], moments[1:, 1:] - np.outer(moments[0, 1:], moments[0, 1:])
+    scores = Scores(features + 1, "logit", 1.0, (-6.0, 6.0))
+    found = expected_scores(scores, anchor[None], mean[None], covariance[None])(step[None])[0]
+    exact = (expit(design @ (anchor + step)) - at) @ design / weight.sum()
+    np.testing.assert_allclose(found, exact, atol=0.003 * np.abs(exact).max())
+    assert np.abs(moments @ step - exact).max() > 0.15 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("mean", [0.0, -0.96, 0.999])
+@pytest.mark.parametrize("part", [1.0, 1 / 3, 1e-4])
+def test_points_of_one_feature_have_its_mean_and_variance(mean, part):
+    """They lie within its bounds, but for what two values are told from a beta variable by: 2 % of the largest standard deviation."""
+    sd = np.sqrt(part * (1 - mean**2))
+    [points], [rest] = points_of_features(np.array([[mean]]), np.array([[[sd]]]))
+    shares, z = points.T
+    np.testing.assert_allclose([shares.sum(), shares @ z, shares @ z**2], [1, 0, 1], atol=1e-9)
+    assert np.abs(mean + sd * z).max() < 1.02
+    assert not rest.any()
+    if part == 1:  # two values
+        assert shares[0] + shares[-1] > 0.96
+    if part == 1 / 3 and mean == 0:  # uniform
+        np.testing.assert_allclose(shares @ z**4, 9 / 5)

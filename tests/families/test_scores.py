@@ -395,7 +395,7 @@ def test_what_is_said_of_a_link_before_it_is_paid_for():
 def test_intervals_hold_slopes_of_uniform_and_of_exponential_features(link, b, shape):
     """Of 16 intervals from 20,000 records, 9 or more: false alarms are one in a million at 95 %.
 
-    Were a sixth held, an alarm would be missed once in a thousand times. Standard deviations are no more than twice the exact ones.
+    Were a sixth held, an alarm would be missed once in a thousand times. Standard deviations are no more than 2.4 times the exact ones.
     """
     rng, held, wide = np.random.default_rng(7), 0, []
     ends = {"logit(y)": (-4, 4)} if link == "logit" else {"y": (0, 20), "log(y)": (-2, 2)}
@@ -416,7 +416,7 @@ def test_intervals_hold_slopes_of_uniform_and_of_exponential_features(link, b, s
         D = np.column_stack([np.ones(len(x)), x])
         wide.append(float(draws.std()) / np.sqrt(np.linalg.inv((D * weight[:, None]).T @ D)[1, 1]))
     assert held >= 9, held
-    assert np.median(wide) < 2, wide
+    assert np.median(wide) < 2.4, wide
 
 
 @pytest.mark.slow
