@@ -323,9 +323,9 @@ def looked_up_in_the_graph(r, lookup):
 
 
 def levels_of_unknown_number(r, shape):
-    b, patterns = pm.Beta("b", 1, 1, shape=(2, 1)), pm.Data("patterns", np.eye(2))
-    q = pt.where(pt.eq(patterns, 1), b, 1 - b)
-    pm.Categorical("y", p=shape(pt.dot(pm.Dirichlet("pi", np.ones(2)), q / q.sum(axis=1, keepdims=True))), observed=r.y)
+    kept = pm.Data("kept", np.array([1, 1, 0]))
+    share = pm.Beta("b", 1, 1, shape=3)[pt.nonzero(kept)[0]]
+    pm.Categorical("y", p=shape(share / share.sum()), observed=r.y)
 
 
 SAID = [
@@ -337,7 +337,7 @@ SAID = [
     (
         lambda r: levels_of_unknown_number(r, lambda p: p),
         lambda r: levels_of_unknown_number(r, lambda p: pt.specify_shape(p, (2,))),
-        "pt.specify_shape(p, (8,))", {"public": ["patterns"]},
+        "pt.specify_shape(p, (8,))", {"public": ["kept"]},
     ),
     (
         lambda r: pm.Normal("x", pm.Normal("b") * pt.cumsum(pm.Data("spend", r.z)), 1, observed=r.x),
