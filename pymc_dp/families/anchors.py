@@ -35,8 +35,7 @@ BENT = 0.1
 
 The curve is that of features with two values. Of others the step that fits exact sums may be far too long (``_inverted``). At an anchor
 that is too steep all weights are small, so that noise hides what the next round says; one that is too flat costs little if another round
-follows. If none does, it costs more: what is left to the curve is then far. Of features with two humps and a slope of 2, the curve gives
-2.1 from an anchor at .75 of it, and 2.6 from one at half of it (docs/theory.md).
+follows. If none does, it costs more: what is left to the curve is then far.
 """
 WORTH = 1.3
 """What one more round must be expected to leave open at most, in parts of what two would.
@@ -235,7 +234,7 @@ def _inverted(
     ``about`` is what is expected of coefficients beforehand, their spread there ``part`` of the widest. With a logit link a step from an
     anchor with slopes is no longer than 1, in the predictor's root mean square, by weight: far from the anchor's own records its weights
     tell little. Scores have the further variance that ``bent`` says. Far from 0 they hardly grow with the predictor: where the law that
-    features are taken to have is a little off, exact sums may be met by a step twice as long as the true one.
+    features are taken to have is a little off, exact sums may be met by a step that is far too long.
     """
     spread = part * _spread(scores)
     count, mean, covariance, moments = _feature_moments(scores, information, noise)

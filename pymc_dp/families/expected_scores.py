@@ -89,7 +89,7 @@ def _beta_points(mean: float, sd: float) -> tuple[np.ndarray, np.ndarray]:
     from scipy.special import roots_jacobi
 
     mean = min(max(mean, -1 + 1e-6), 1 - 1e-6)
-    size = float(np.clip((1 - mean**2) / sd**2 - 1, LEAST_SIZE, CONCENTRATION[1]))
+    size = float(np.clip((1 - mean**2) / max(sd**2, 1e-12) - 1, LEAST_SIZE, CONCENTRATION[1]))
     nodes, weights = roots_jacobi(BETA_POINTS, (1 - mean) / 2 * size - 1, (1 + mean) / 2 * size - 1)
     shares = weights / weights.sum()
     return shares, (nodes - shares @ nodes) / np.sqrt(shares @ (nodes - shares @ nodes) ** 2)

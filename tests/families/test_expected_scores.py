@@ -75,6 +75,11 @@ def test_from_an_anchor_with_slopes_they_are_those_of_binary_features_beside_a_n
     assert np.abs(moments @ step - exact).max() > 0.15 * np.abs(exact).max()
 
 
+def test_a_feature_that_does_not_vary_has_points():
+    [points], _ = points_of_features(np.array([[0.3]]), np.zeros((1, 1, 1)))
+    np.testing.assert_allclose(points[:, 0] @ points[:, 1] ** 2, 1)
+
+
 @pytest.mark.parametrize("mean", [0.0, -0.96, 0.999])
 @pytest.mark.parametrize("part", [1.0, 1 / 3, 1e-4])
 def test_points_of_one_feature_have_its_mean_and_variance(mean, part):
