@@ -215,8 +215,8 @@ def _not_in_bins(observed: Observed, distribution: str, aggregate: bool) -> str:
     what, tree = f"its likelihood is {distribution}, of which the probabilities of bins are not known", parametrised(observed.random)
     if tree is not None and tree.counts:
         return f"{what}. Write bounds={{{observed.name!r}: (0, 40)}} to release how many records have each value"
-    single = "single numbers, whose distribution PyMC can evaluate, mixtures of them, and those that are truncated or censored at plain numbers"
-    return f"{what}. Bins are for {single}"
+    several = "mixtures of them, and those that are truncated or censored at plain numbers"
+    return f"{what}. Bins are for single numbers, whose distribution PyMC can evaluate, {several}"
 
 
 def _covariates_in_bins(arrays: ModelArrays, observed: Observed, inputs: Sequence[Placeholder], rowwise: bool) -> frozenset[str]:
