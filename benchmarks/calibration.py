@@ -36,13 +36,13 @@ from scipy.stats import chisquare, norm
 
 import pymc_dp as pmdp
 from pymc_dp.private_models import likelihood as likely
+from pymc_dp.private_models.default_steps import suited
 from pymc_dp.private_models.likelihood import plan_of
 from pymc_dp.private_models.moment_loops import SHARE, SHARE_BY_WEIGHT, SPREAD_OF_MEAN
 from pymc_dp.private_models.nutpie_draws import started
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
-from pymc_dp.sampling import suited
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "calibration.csv"

@@ -24,7 +24,7 @@ import pandas as pd
 from arviz_stats.base import array_stats
 
 import pymc_dp as pmdp
-from pymc_dp.sampling import suited
+from pymc_dp.private_models.default_steps import suited
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results" / "geometry.csv", ROOT / "docs" / "geometry.md"

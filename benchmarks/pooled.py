@@ -28,8 +28,8 @@ import pymc as pm
 from arviz_stats.base import array_stats
 
 import pymc_dp as pmdp
+from pymc_dp.private_models.default_steps import suited
 from pymc_dp.private_models.rewrite import rewrite
-from pymc_dp.sampling import suited
 
 RESULTS = Path(__file__).resolve().parent / "results" / "pooled.csv"
 PARAMETERS = ("mu_a", "b", "sigma_a", "sigma_y", "a of the largest cell")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pymc as pm
 from pymc.step_methods import STEP_METHODS
 
@@ -24,10 +23,12 @@ from pymc_dp.privacy.mechanisms import Mechanism
 from pymc_dp.privacy.requests import MOST_DRAWS, PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.annotation import covering_all
 from pymc_dp.private_models.as_made import unchanged
+from pymc_dp.private_models.default_steps import default_steps
 from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
-from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model, takes_nutpie
+from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
+from pymc_dp.private_models.possible_starts import stopped_at
 from pymc_dp.private_models.prior_check import outside_by_prior
 from pymc_dp.private_models.rewrite import rewritten
 from pymc_dp.private_models.settings import check_settings
@@ -323,7 +324,7 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
     drawn = covering_all(latents_apart(tree, released.statistics), released)
     try:
         if sampler.get("compute_convergence_checks", True):
-            warn_if_unsettled(tree, UNSETTLED)
+            warn_if_unsettled(tree, UNSETTLED + stopped_at(private))
         warn_if_clamped(released.statistics)
     except Warning as raised:  # where warnings are errors, what was paid for is in it
         raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
@@ -337,7 +338,7 @@ def chains_of(draws: int, private: pm.Model, released: Release | Noted, sampler:
     # the user's, with its records.
     with private:
         by_nutpie = nutpie_model(private, sampler, data_of_release(private))
-        steps = sampler | _default_steps(private, released, sampler, by_nutpie is not None) | {"compute_convergence_checks": False}
+        steps = sampler | default_steps(private, released, sampler, by_nutpie is not None) | {"compute_convergence_checks": False}
         return pm.sample(draws, model=private, **steps) if by_nutpie is None else drawn_by_nutpie(by_nutpie, draws, steps)
 
 
@@ -346,41 +347,6 @@ UNSETTLED = (
     " target_accept=0.95)."
 )
 """What to do where the chains of a release are not to be trusted."""
-
-
-SET_BY = ("nuts", "nuts_sampler_kwargs", "init", "callback", "compile_kwargs", "backend")
-"""Whoever says one of these chooses how ``pm.sample`` takes steps."""
-
-
-MOST = 60
-"""Unknowns whose correlations are adapted to: of 100 it takes nutpie a second, of 200 two minutes."""
-
-
-def suited(released: Release | Noted, unknowns: int) -> dict[str, Any]:
-    """What ``nuts`` of nutpie suits a release's posterior: ``pm.sample(model=private, nuts_sampler="nutpie", nuts=suited(released, 9))``.
-
-    Where several numbers are released of a cell, noise lies across the parameters behind them and leaves ridges. Adapting to
-    correlations gives two to ten times the effective draws there. With one number a cell there is nothing to gain, and hierarchies
-    lose: scales alone are adapted to, and so where there are many unknowns. Ridges of regressions are curved, too: smaller steps keep
-    them from divergent draws. Smaller still are those of single numbers, which leave rates near 0 and scales of hierarchies a long tail:
-    of 60 fits of rare events (Beta(.5, 100), 1,000 records, epsilon .3) 18 had divergent draws at nutpie's own .8, 3 at .9, none at .95.
-    """
-    several = [statistic.noisy.shape[-1] > 1 for statistic in released.statistics]
-    adaptation = {"adaptation": "low_rank"} if any(several) and unknowns <= MOST else {}
-    if any(statistic.regression is not None for statistic in released.statistics):
-        return adaptation | {"target_accept": 0.9}
-    return adaptation if any(several) else {"target_accept": 0.95}
-
-
-def _default_steps(private: pm.Model, released: Release | Noted, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
-    """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie."""
-    chosen = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
-    if chosen or sampler.get("nuts_sampler") not in (None, "nutpie") or not (known or takes_nutpie(private)):
-        return {}
-    shapes = private.eval_rv_shapes()
-    unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
-    nuts = {name: value for name, value in suited(released, unknowns).items() if sampler.get(name) is None}
-    return {"nuts_sampler": "nutpie", "nuts": nuts} if nuts else {}
 
 
 def _check_sampler(draws: object, sampler: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from pytensor.graph.basic import Variable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.by_column import ByColumn, of_record, with_columns
@@ -226,6 +227,13 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
                     f" approximate likelihood, say between which values {linked} lies: bounds={{{linked!r}: (-3, 3)}}. If {name}"
                     f" has few levels, list them: bounds={{{name!r}: {{0, 1}}}}, which is exact{_advise_bins(likelihood, placeholder)}"
                 )
+            if _index_computed_from(placeholder.variable, likelihood.parameters):
+                bins = _advise_bins(likelihood, placeholder)
+                raise Unreduced(
+                    f"an index is computed from the private covariate {name}, a real number. Compute it before the model, as in"
+                    f" pm.Data('level', ({name} > 3).astype(int)), and index with that; if everyone may know {name}, write"
+                    f" public=[{name!r}]{bins and f'{bins}, with edges=[...] where the index changes'}"
+                )
             raise Unreduced(
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
                 f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
@@ -248,6 +256,12 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
             f"the private {names} make {grid.size:,} cells, more than {MOST_CELLS:,}. Give them fewer levels{_advise_public(likelihood)}"
         )
     return grid
+
+
+def _index_computed_from(covariate: Variable, parameters: Sequence[Variable]) -> bool:
+    """Whether a parameter is indexed by what is computed from a covariate."""
+    indices = [index for v in above([*parameters]) if v.owner and isinstance(v.owner.op, AdvancedSubtensor) for index in v.owner.inputs[1:]]
+    return covariate in set(above(indices))
 
 
 def bins_in_words(statistic: PlannedStatistic) -> list[str]:

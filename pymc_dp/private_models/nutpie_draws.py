@@ -29,6 +29,7 @@ from pytensor.link.numba.linker import NumbaLinker
 
 from pymc_dp.private_models.fingerprint import Fingerprint, Uncacheable, fingerprint
 from pymc_dp.private_models.newton_starts import NEARLY, Density, coefficients_of, latents_of, started_by_newton
+from pymc_dp.private_models.possible_starts import nearer
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,6 +88,8 @@ class NutpieModel:
     var_names : sequence of str or None
         What is kept of every draw; None for everything.
     fingerprint : Fingerprint
+    unjittered : callable
+        Where chains would start without jitter.
     initial : bool
         Whether the user says where chains start.
     """
@@ -95,6 +98,7 @@ class NutpieModel:
     start: Callable[[Any], dict[str, np.ndarray]]
     var_names: Sequence[str] | None
     fingerprint: Fingerprint
+    unjittered: Callable[[], dict[str, np.ndarray]]
     initial: bool = False
 
     @property
@@ -115,14 +119,16 @@ class NutpieModel:
         names = {variable.name for variable in compiled.shared_var_keys}
         with_data = compiled.with_data(**{name: value for name, value in self.fingerprint.data.items() if name in names})
         free = [self.private.rvs_to_values[variable].name for variable in self.private.free_RVs]
-        start, lock = self.start, Lock()
+        density, lock = _density_of(with_data), Lock()
 
-        def flat(seed: Any) -> np.ndarray:
-            with lock:
-                point = start(seed)
+        def flat(point: Mapping[str, np.ndarray]) -> np.ndarray:
             return np.concatenate([np.ravel(point[name]).astype("float64") for name in free])
 
-        begun = replace(with_data, initial_point_func=flat)
+        def start(seed: Any) -> np.ndarray:
+            with lock:
+                return nearer(lambda point: density(point)[0], flat(self.start(seed)), lambda: flat(self.unjittered()))
+
+        begun = replace(with_data, initial_point_func=start)
         return begun if self.initial else started(begun, self.private)
 
 
@@ -178,7 +184,11 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Va
         key = fingerprint(private, start(0), data, sampler.get("var_names"))
     except Uncacheable:
         return None
-    model = NutpieModel(private, start, sampler.get("var_names"), key, initial is not None)
+
+    def unjittered() -> dict[str, np.ndarray]:
+        return make_initial_point_fn(model=private, overrides=initial)(0)
+
+    model = NutpieModel(private, start, sampler.get("var_names"), key, unjittered, initial is not None)
     return model if model.known or takes_nutpie(private) else None
 
 

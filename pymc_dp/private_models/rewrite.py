@@ -32,6 +32,8 @@ from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.matching import difference, refuse_older
 from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.plug_in import plug_in
+from pymc_dp.private_models.possible import only_where_possible, possible
+from pymc_dp.private_models.possible_starts import start_where_possible
 from pymc_dp.private_models.standardised import hidden_groups, standardise
 from pymc_dp.private_models.within_bins import inputs_at_nodes, nodes_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -182,16 +184,22 @@ def assembled(
     if noise_aware:
         check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
     parameters = {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
+    allowed = {_beside(noisy): _allowed(likelihood, noisy) for likelihood, noisy in pairs}
     related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     hidden = [name for likelihood, noisy in pairs if noise_aware for name in hidden_groups(likelihood, noisy)]
-    private, parameters = without_likelihoods(spec, parameters, hidden)
+    private, parameters = without_likelihoods(spec, parameters | allowed, hidden)
     with private:
         for likelihood, noisy in pairs:
             shapes = related.get(noisy.variable, [])
-            columns = _observe(private, spec, likelihood, noisy, parameters[noisy.variable], noise_aware, shapes)
+            on_cells, where = parameters[noisy.variable], parameters[_beside(noisy)]
+            columns = _observe(private, spec, likelihood, noisy, on_cells, where[:1], noise_aware, shapes)
             if tables:
-                _tabulate(private, noisy, columns, parameters[noisy.variable])
+                _tabulate(private, noisy, columns, on_cells)
     _set_initial_values(private, spec)
+    excesses = {noisy.variable: parameters[_beside(noisy)][1:] for _, noisy in pairs}
+    private.stopped = tuple(name for name, of_likelihood in excesses.items() if of_likelihood)
+    if private.stopped:
+        start_where_possible(private, [excess for of_likelihood in excesses.values() for excess in of_likelihood])
     order = {name: k for k, name in enumerate(spec.order)}
     for variables in (private.free_RVs, private.deterministics):
         variables.sort(key=lambda variable: order.get(variable.name, len(order)))
@@ -220,18 +228,7 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
     Of a regression: the coefficients (G, *C, F), or (G, *C, q, F), and the scale. ``inputs`` stand for the statistic's inputs, if given;
     else a cell of covariates in bins has a row for each of its nodes.
     """
-    at_nodes = bool(noisy.within) and inputs is None
-    values = map(pt.constant, inputs_at_nodes(likelihood, noisy) if at_nodes else noisy.inputs) if inputs is None else inputs
-    rows = {placeholder.variable: value for placeholder, value in zip(likelihood.inputs, values, strict=True)}
-    batch = (noisy.batch[0] * nodes_in(noisy), *noisy.batch[1:]) if at_nodes else noisy.batch
-    result = []
-    for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
-        if noisy.regression is not None and k == 0:
-            assert likelihood.linear is not None
-            parameter, core = likelihood.linear.coefficients, core + 1
-        # CustomDist does not check how its parameters broadcast, so they leave here in full shape.
-        full = np.zeros(batch + (1,) * core)
-        result.append(substitute(parameter, rows).astype("float64") + full)
+    batch, result = _on_cells(likelihood, noisy, inputs)
     if noisy.regression is not None and noisy.regression.link:
         return [result[0], pt.full(batch, noisy.regression.scores.unit**-0.5)]
     if noisy.family is PATTERNS:
@@ -244,6 +241,40 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
             p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)
         return [p + np.zeros((*batch, 1))]
     return result
+
+
+def _on_cells(
+    likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Variable] | None = None
+) -> tuple[tuple[int, ...], list[Variable]]:
+    """The shape of cells, or of their nodes, and the parameters there; of a regression its coefficients and scale."""
+    at_nodes = bool(noisy.within) and inputs is None
+    values = map(pt.constant, inputs_at_nodes(likelihood, noisy) if at_nodes else noisy.inputs) if inputs is None else inputs
+    rows = {placeholder.variable: value for placeholder, value in zip(likelihood.inputs, values, strict=True)}
+    batch = (noisy.batch[0] * nodes_in(noisy), *noisy.batch[1:]) if at_nodes else noisy.batch
+    result = []
+    for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
+        if noisy.regression is not None and k == 0:
+            assert likelihood.linear is not None
+            parameter, core = likelihood.linear.coefficients, core + 1
+        # CustomDist does not check how its parameters broadcast, so they leave here in full shape.
+        full = np.zeros(batch + (1,) * core)
+        result.append(substitute(parameter, rows).astype("float64") + full)
+    return batch, result
+
+
+def _beside(noisy: NoisyStatistic) -> str:
+    """The name under which it is carried whether parameters are allowed: no variable of a model has it."""
+    return f"{noisy.variable}:allowed"
+
+
+def _allowed(likelihood: Likelihood, noisy: NoisyStatistic) -> list[Variable]:
+    """Whether the parameters are such as the user's likelihood can have, and by how much; nothing if it follows from the priors."""
+    if noisy.family is PATTERNS or (noisy.regression is not None and (noisy.regression.link or not likelihood.unknown[1])):
+        return []
+    batch, parameters = _on_cells(likelihood, noisy)
+    if noisy.regression is not None:
+        parameters[0] = pt.zeros((*batch, *[likelihood.levels] * likelihood.core_ndims[0]))
+    return possible(likelihood, parameters)
 
 
 def without_likelihoods(
@@ -291,10 +322,13 @@ def _set_initial_values(model: pm.Model, spec: ModelSpec) -> None:
 
 
 def _observe(
-    private: pm.Model, spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], noise_aware: bool,
-    related: Sequence[Related],
+    private: pm.Model, spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic, parameters: list[Variable], allowed: list[Variable],
+    noise_aware: bool, related: Sequence[Related],
 ) -> list[str | None]:  # fmt: skip
-    """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns."""
+    """Add one noisy statistic as an observed variable; the model is the one in context. The dims of its columns.
+
+    Where what is ``allowed`` does not hold, if anything is said of it, there is no density.
+    """
     name = noisy.variable
     private.add_coord(f"{name}_cell", labels_of_cells(spec, likelihood, noisy), length=len(noisy.noisy))
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
@@ -305,8 +339,10 @@ def _observe(
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
     replacement = noisy_likelihood(private, noisy, parameters, related) if noise_aware else plug_in(noisy)
+    if allowed:
+        replacement = only_where_possible(replacement)
     data = pm.Data(f"{name}_released", replacement.observed, dims=dims, shape=noisy.noisy.shape)
-    arguments = [*parameters, *replacement.sizes, *replacement.latents]
+    arguments = [*parameters, *replacement.sizes, *replacement.latents, *allowed]
     pm.CustomDist(name, *arguments, dist=replacement.simulate, logp=replacement.logp, dtype="float64", observed=data, dims=dims)
     return columns
 

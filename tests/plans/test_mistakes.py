@@ -339,3 +339,23 @@ def test_a_function_without_an_example_says_what_it_needs() -> None:
         bare()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"has no argument 'three'\.$"):
         bare(1, three=2)  # type: ignore[call-arg]
+
+
+def test_an_index_computed_from_a_real_covariate_is_computed_before_the_model():
+    """The refusal named few levels, which a real number has not; what it names now goes through."""
+    rng = np.random.default_rng(0)
+    z = rng.random(200)
+    y = rng.binomial(1, 0.2 + 0.5 * (z > 0.25))
+
+    def model(index):
+        with pm.Model() as result:
+            pm.Bernoulli("y", p=pm.Beta("p", 1, 1, shape=2)[index()], observed=y)
+        return result
+
+    computed = model(lambda: (pm.Data("z", z) > 0.25).astype("int64"))
+    with pytest.raises(pmdp.Refusal, match=r"index is computed from the private covariate z, a real number\. Compute it before"):
+        pmdp.release(computed, epsilon=1.0, bounds={"z": (0, 1)}, missing={})
+    in_bins = pmdp.release(computed, epsilon=1.0, bounds={"z": pmdp.Bins(edges=[0, 0.25, 1])}, missing={})
+    assert in_bins["y"].values.shape == (2, 2)
+    before = model(lambda: pm.Data("level", (z > 0.25).astype(int)))
+    assert pmdp.release(before, epsilon=1.0, missing={})["y"].values.shape == (2, 2)

@@ -17,7 +17,7 @@ from pytensor.tensor.type import TensorType
 
 import pymc_dp as pmdp
 from pymc_dp.privacy import mechanisms
-from pymc_dp.sampling import _default_steps
+from pymc_dp.private_models.default_steps import default_steps
 
 SAMPLER = {"draws": 1000, "tune": 1000, "chains": 4, "cores": 2, "progressbar": False, "random_seed": 11}
 
@@ -141,31 +141,31 @@ def test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers(monkeypa
     chosen = {"nuts_sampler": "nutpie", "nuts": {"adaptation": "low_rank"}}
     unsaid = {"nuts_sampler": None, "init": "auto", "initvals": None, "callback": None, "compile_kwargs": None}
     for given in ({"tune": 10}, {"nuts_sampler": "nutpie"}, {"target_accept": 0.9}, {"initvals": {"mu": 0.0}}, unsaid):
-        assert _default_steps(private, released, given) == chosen
+        assert default_steps(private, released, given) == chosen
     for given in ({"nuts_sampler": "pymc"}, {"nuts": {"adaptation": "draw_diag"}}, {"init": "adapt_full"}, {"initvals": [{"mu": 0.0}]}):
-        assert _default_steps(private, released, given) == {}
+        assert default_steps(private, released, given) == {}
     with pytensor.config.change_flags(linker="cvm"):
-        assert _default_steps(private, released, {}) == {}
+        assert default_steps(private, released, {}) == {}
     pmdp.sample(model=several, epsilon=1.0, bounds={"y": (-2, 2)}, **short | unsaid | {"nuts": None, "target_accept": None})
     assert taken[1]["adaptation"] == "low_rank"
     released = pmdp.release(one, epsilon=1.0)
-    assert _default_steps(pmdp.rewrite(one, released), released, {}) == {"nuts_sampler": "nutpie", "nuts": {"target_accept": 0.95}}
-    assert _default_steps(pmdp.rewrite(one, released), released, {"target_accept": 0.8}) == {}
+    assert default_steps(pmdp.rewrite(one, released), released, {}) == {"nuts_sampler": "nutpie", "nuts": {"target_accept": 0.95}}
+    assert default_steps(pmdp.rewrite(one, released), released, {"target_accept": 0.8}) == {}
     with pm.Model() as without_gradient:
         pm.Normal("y", pt.iv(pm.Gamma("nu", 3, 1), 0.5), pm.Gamma("sigma", 3, 1), observed=np.linspace(-1, 1, 50))
     released = pmdp.release(without_gradient, epsilon=1.0, bounds={"y": (-2, 2)})
-    assert _default_steps(pmdp.rewrite(without_gradient, released), released, {}) == {}
+    assert default_steps(pmdp.rewrite(without_gradient, released), released, {}) == {}
     with pm.Model() as regression:
         x = pm.Data("x", np.linspace(-1, 1, 50))
         pm.Normal("y", pm.Normal("b", 0, 1) * x, pm.Gamma("sigma", 3, 1), observed=np.linspace(-1, 1, 50))
     released = pmdp.release(regression, epsilon=1.0, bounds={"x": (-2, 2), "y": (-2, 2)})
-    assert _default_steps(regression, released, {})["nuts"] == {"adaptation": "low_rank", "target_accept": 0.9}
-    assert _default_steps(regression, released, {"target_accept": 0.8})["nuts"] == {"adaptation": "low_rank"}
+    assert default_steps(regression, released, {})["nuts"] == {"adaptation": "low_rank", "target_accept": 0.9}
+    assert default_steps(regression, released, {"target_accept": 0.8})["nuts"] == {"adaptation": "low_rank"}
     with pm.Model() as groups:
         mu = pm.Normal("mu", 0, 1, shape=40)[np.arange(800) % 40]
         pm.Normal("y", mu, pm.Gamma("sigma", 3, 1, shape=40)[np.arange(800) % 40], observed=np.linspace(-1, 1, 800))
     released = pmdp.release(groups, epsilon=1.0, bounds={"y": (-2, 2)})
-    assert _default_steps(pmdp.rewrite(groups, released), released, {}) == {}  # adapting to 80 takes longer than it gains
+    assert default_steps(pmdp.rewrite(groups, released), released, {}) == {}  # adapting to 80 takes longer than it gains
 
 
 def release_time(n, seed=0):
