@@ -46,6 +46,18 @@ class Mutant:
 MUTANTS = (
     # ---------- after a fit
     Mutant(
+        "a density where the model has none", "private_models/rewrite.py", "    if allowed:\n", "    if False:\n",
+        "the private model has a density where the user's has one", "test_possible.py::test_there_is_no_density_where_the_model_has_none",
+    ),
+    Mutant(
+        "conditions taken for shown", "private_models/possible.py", "[0] >= ends_of(smaller", "[1] >= ends_of(smaller",
+        "the private model has a density where the user's has one", "test_possible.py::test_there_is_no_density_where_the_model_has_none",
+    ),
+    Mutant(
+        "starts left where there is no density", "private_models/rewrite.py", "    if private.stopped:\n", "    if False:\n",
+        "chains start where there is a density", "test_possible.py::test_a_start_is_found_where_there_is_a_density",
+    ),
+    Mutant(
         "all planned rows are one person's", "releases/simulated.py", "else np.arange(len(observed[likelihood.name])),\n",
         "else np.zeros(len(observed[likelihood.name])),\n", "a plan of persons is of the rows that count",
         "test_plan.py::test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release[indexed-replace]",
@@ -1956,7 +1968,7 @@ MUTANTS = (
         "test_missing.py::test_what_can_be_read_once_is_kept",
     ),
     Mutant(
-        "steps of the usual size where rates are near 0", "sampling.py", 'adaptation if any(several) else {"target_accept": 0.95}',
+        "steps of the usual size where rates are near 0", "private_models/default_steps.py", 'adaptation if any(several) else {"target_accept": 0.95}',
         "adaptation", "rare events are drawn without divergences",
         "test_sampling.py::test_nutpie_adapts_to_correlations_where_a_cell_has_several_numbers",
     ),
@@ -2689,7 +2701,7 @@ MUTANTS = (
         "test_nutpie_draws.py::test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample[towns]",
     ),
     Mutant(
-        "chains that nobody reads", "sampling.py", "        warn_if_unsettled(tree, UNSETTLED)\n", "        pass\n",
+        "chains that nobody reads", "sampling.py", "        warn_if_unsettled(tree, UNSETTLED + stopped_at(private))\n", "        pass\n",
         "chains that disagree are said to", "test_diagnosed.py::test_sample_says_that_its_chains_disagree[True]",
     ),
     Mutant(
