@@ -2660,6 +2660,11 @@ MUTANTS = (
         "test_before_paying.py::test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for",
     ),
     Mutant(
+        "single precision found out after paying", "releases/from_records.py", "    check_doubles()\n", "",
+        "what sampling would fail on is refused before it is paid for",
+        "test_before_paying.py::test_a_private_model_in_single_precision_is_refused_before_it_is_paid_for",
+    ),
+    Mutant(
         "settings of NUTS that nobody tried", "private_models/settings.py", "    if nuts and chosen in TRIALS:\n", "    if False:\n",
         "what sampling would fail on is refused before it is paid for",
         "test_before_paying.py::test_what_sampling_would_fail_on_is_refused_before_it_is_paid_for[a depth as text]",
