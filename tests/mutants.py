@@ -1206,6 +1206,16 @@ MUTANTS = (
         "test_leaks.py::test_real_numbers_cast_to_a_private_index_make_the_cells_that_they_make_in_the_model",
     ),
     Mutant(
+        "an index that is compared is a level", "models/private_levels.py", " and data.placeholder not in _computed_with(parameters)", "",
+        "a code of -1 means what it means to PyMC",
+        "test_spellings.py::test_an_index_that_is_more_than_a_level_needs_bounds[none has no effect]",
+    ),
+    Mutant(
+        "levels of the shortest table", "models/private_levels.py", "len(data.lengths) == 1 and ", "",
+        "an index counts back in each table from its own end",
+        "test_spellings.py::test_an_index_that_is_more_than_a_level_needs_bounds[tables of two lengths]",
+    ),
+    Mutant(
         "negative indices clamped", "releases/statistics.py", "if placeholder.index and placeholder.wraps:", "if False:", "private cells are those of the model",
         "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
     ),
