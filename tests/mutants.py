@@ -1218,6 +1218,16 @@ MUTANTS = (
         "test_leaks.py::test_real_numbers_cast_to_a_private_index_make_the_cells_that_they_make_in_the_model",
     ),
     Mutant(
+        "an index that is compared is a level", "models/private_levels.py", " and data.placeholder not in _computed_with(parameters)", "",
+        "a code of -1 means what it means to PyMC",
+        "test_spellings.py::test_an_index_that_is_more_than_a_level_needs_bounds[none has no effect]",
+    ),
+    Mutant(
+        "levels of the shortest table", "models/private_levels.py", "len(data.lengths) == 1 and ", "",
+        "an index counts back in each table from its own end",
+        "test_spellings.py::test_an_index_that_is_more_than_a_level_needs_bounds[tables of two lengths]",
+    ),
+    Mutant(
         "negative indices clamped", "releases/statistics.py", "if placeholder.index and placeholder.wraps:", "if False:", "private cells are those of the model",
         "test_leaks.py::test_a_private_negative_index_means_what_it_means_to_pymc",
     ),
@@ -2670,6 +2680,11 @@ MUTANTS = (
         "settings found wrong after paying", "sampling.py", "    check_settings(sampler, model, ready.plan.spec)\n", "",
         "what sampling would fail on is refused before it is paid for",
         "test_before_paying.py::test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for",
+    ),
+    Mutant(
+        "single precision found out after paying", "releases/from_records.py", "    check_doubles()\n", "",
+        "what sampling would fail on is refused before it is paid for",
+        "test_before_paying.py::test_a_private_model_in_single_precision_is_refused_before_it_is_paid_for",
     ),
     Mutant(
         "settings of NUTS that nobody tried", "private_models/settings.py", "    if nuts and chosen in TRIALS:\n", "    if False:\n",

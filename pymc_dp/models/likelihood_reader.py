@@ -11,7 +11,6 @@ from pymc.model.fgraph import ModelFreeRV
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
-from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
@@ -20,6 +19,7 @@ from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
 from pymc_dp.models.predictor import public_predictor
+from pymc_dp.models.private_levels import is_level, outside_indices
 from pymc_dp.models.probabilities import ADD_UP, check_add_up
 from pymc_dp.models.public_inputs import public_inputs, shared_constants
 from pymc_dp.models.record_axes import RecordAxes, check_axes, check_rows
@@ -321,24 +321,23 @@ def _check_columns(observed: Observed, reduced: Sequence[Variable], columns: Seq
 
 
 def _placeholders(
-    arrays: ModelArrays, observed: Observed, distribution: str, inputs: Iterable[Input], parameters: Sequence[Variable]
+    arrays: ModelArrays, observed: Observed, distribution: str, inputs: Sequence[Input], parameters: Sequence[Variable]
 ) -> tuple[Placeholder, ...]:
     """What a release must bring for each input."""
-    placeholders = tuple(_placeholder(arrays, observed, data) for data in inputs)
+    placeholders = tuple(_placeholder(arrays, observed, data, parameters) for data in inputs)
     if distribution in LINEAR or distribution in LINKS:
-        outside = _outside_indices([parameters[0]])
+        outside = outside_indices([parameters[0]])
         placeholders = tuple(replace(p, inner=p.private and p.whole and not p.index and p.variable not in outside) for p in placeholders)
-    outside = _outside_indices(parameters)
-    for p in placeholders:
-        if p.private and p.index and not p.whole and p.variable in outside:
+    outside = outside_indices(parameters)
+    for p, data in zip(placeholders, inputs, strict=True):
+        if p.private and data.index and data.lengths and not p.whole and p.variable in outside:
             raise Unreduced(f"the private {p.name} holds real numbers, and is an index as well. Give the index as integers")
     return placeholders
 
 
-def _placeholder(arrays: ModelArrays, observed: Observed, data: Input) -> Placeholder:
-    above_it = arrays_above([data.expression])
-    levels = min(data.lengths) if data.private and data.lengths else None
-    parent = data.expression in arrays.stand_ins
+def _placeholder(arrays: ModelArrays, observed: Observed, data: Input, parameters: Sequence[Variable]) -> Placeholder:
+    above_it, parent = arrays_above([data.expression]), data.expression in arrays.stand_ins
+    levels = min(data.lengths) if data.private and data.lengths and (parent or is_level(data, parameters)) else None
     return Placeholder(
         data.placeholder,
         data.axis,
@@ -361,21 +360,6 @@ def _labels(arrays: ModelArrays, observed: Observed, expression: Variable) -> st
             (dim,) = dims
             return dim if arrays.graph.graph._coords.get(dim) is not None else None
     return None
-
-
-def _outside_indices(parameters: Iterable[Variable]) -> set[Variable]:
-    """What parameters are computed from otherwise than through an index."""
-    seen: set[Variable] = set()
-    stack = list(parameters)
-    while stack:
-        variable = stack.pop()
-        if variable in seen:
-            continue
-        seen.add(variable)
-        if variable.owner is not None and not isinstance(variable.owner.op, ModelFreeRV):
-            gathers = isinstance(variable.owner.op, AdvancedSubtensor)
-            stack.extend(variable.owner.inputs[:1] if gathers else variable.owner.inputs)
-    return seen
 
 
 def _check_numbers(observed: Observed, family: Family, unknown: Sequence[bool], known: Sequence[float | None]) -> None:

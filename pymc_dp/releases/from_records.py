@@ -50,7 +50,7 @@ from pymc_dp.releases.network_tables import (
     shift_of,
 )  # fmt: skip
 from pymc_dp.releases.persons import rows_that_count
-from pymc_dp.releases.prepared import PreparedRelease
+from pymc_dp.releases.prepared import PreparedRelease, check_doubles
 from pymc_dp.releases.progress import check_progressbar
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.rounds import Read, in_rounds, reader_after, reader_of
@@ -171,6 +171,7 @@ def _checked(
     ledger: object, data: object, progressbar: bool,
 ) -> PreparedRelease:  # fmt: skip
     """Read the model, plan, and refuse whatever can be refused. No record is read, and nothing is paid."""
+    check_doubles()
     ledger = check_ledger(ledger)
     noise, neighbours = resolve(mechanism), protection.neighbours
     total = noise.total(exact_epsilon(epsilon), exact_delta(delta))

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pytensor
 
 from pymc_dp.families.values import Labels
 from pymc_dp.plans.division import Divided
 from pymc_dp.plans.hints import warn_of_sparse_cells
 from pymc_dp.plans.missing import warn_of_missing
 from pymc_dp.plans.plan import Plan
+from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.guard import PACKAGE, UnaccountedWarning
 from pymc_dp.privacy.receipts import Receipt
 from pymc_dp.releases.cells import PublicCells
@@ -23,6 +25,15 @@ def warn_that_nothing_remembers() -> None:
     """Cached, so that it speaks once per process; it points at the user's line, not at ours."""
     message = "Nothing remembers what is spent on these records. Write ledger=pymc_dp.Ledger(path, epsilon=...)."
     warnings.warn(message, UnaccountedWarning, skip_file_prefixes=(PACKAGE,))
+
+
+def check_doubles() -> None:
+    """Refuse what PyTensor would compute in numbers of half the length: of some private models PyMC could then draw nothing."""
+    if pytensor.config.floatX != "float64":
+        raise Refusal(
+            f"PyTensor is set to {pytensor.config.floatX}, in which PyMC cannot draw from all private models. Write"
+            ' pytensor.config.floatX = "float64" before the model is made.'
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import seam_of
+from checks import EXACT, log_density, seam_of, spread_of_differences
 
 import pymc_dp as pmdp
 
@@ -172,3 +172,26 @@ def test_public_knots_are_what_they_are_when_records_are_released():
         pmdp.rewrite(moved, released)
     with pytest.raises(pmdp.Refusal, match="private array knots"):
         pmdp.release(curve([-0.5, 0.5]), epsilon=1.0, bounds=bounds)
+
+
+CODES = np.arange(60) % 4 - 1
+"""Codes of three groups, and -1 for none, as pandas writes them."""
+MEANINGS = {
+    "none has no effect": lambda g, a: pt.switch(g >= 0, a[g], 0.0),
+    "none has one of its own": lambda g, a: pt.switch(pt.eq(g, -1), pm.Normal("none"), a[g]),
+    "times whether there is one": lambda g, a: a[g] * (g >= 0),
+    "a covariate as well": lambda g, a: a[g] + pm.Normal("b") * g,
+    "tables of two lengths": lambda g, a: a[g] + pm.Normal("b", shape=4)[g],
+}
+
+
+@pytest.mark.parametrize("meaning", MEANINGS)
+def test_an_index_that_is_more_than_a_level_needs_bounds(meaning, exact_seam):
+    """-1 was taken for the last level, or for the first, wherever it stood."""
+    with pm.Model() as model:
+        mean = MEANINGS[meaning](pm.Data("g", CODES), pm.Normal("a", shape=3))
+        pm.Bernoulli("y", logit_p=mean, observed=np.arange(60) % 7 < 3)
+    with pytest.raises(pmdp.Refusal, match="g is private, so it needs bounds"):
+        pmdp.release(model, epsilon=EXACT, missing={})
+    released = pmdp.release(model, epsilon=EXACT, missing={}, bounds={"g": (-1, 2)})
+    assert spread_of_differences(log_density(model), model, pmdp.rewrite(model, released, noise_aware=False)) < 1e-6

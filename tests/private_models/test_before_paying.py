@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pymc as pm
+import pytensor
 import pytest
 from checks import mostly_slow
 from test_ledger import in_child, limited, model, new, pay
@@ -319,6 +320,18 @@ def test_a_model_that_sampling_cannot_draw_is_refused_before_it_is_paid_for(tmp_
     with nothing_is_paid(ledger) as refusal:
         pmdp.sample(20, model=whole, epsilon=0.5, ledger=ledger, nuts_sampler="nutpie")
     assert "k is a whole number" in str(refusal.value)
+
+
+def test_a_private_model_in_single_precision_is_refused_before_it_is_paid_for(tmp_path):
+    """PyMC moves starting points by numbers of PyTensor's precision, and cannot put those in the place of doubles."""
+    ledger = new(tmp_path)
+    with pytensor.config.change_flags(floatX="float32"):
+        with pm.Model() as groups:
+            pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2)[pm.Data("g", np.arange(20) % 2)], observed=np.arange(20) % 2)
+        for called in (pmdp.release, pmdp.privatize, pmdp.sample):
+            with nothing_is_paid(ledger) as refusal:
+                called(model=groups, epsilon=0.5, missing={}, ledger=ledger)
+            assert 'floatX = "float64"' in str(refusal.value)
 
 
 IMPOSSIBLE_PRIORS = {
