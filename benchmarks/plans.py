@@ -3,10 +3,10 @@
     python benchmarks/plans.py [NAME ...]        names of CASES, all by default; 200 data sets each
     MINUTES=8 python benchmarks/plans.py         ends after so many minutes; the next call goes on from there
 
-Of every case ``plan`` simulates 40 data sets with given unknowns, and shows the width of the 90 % interval of each. Then data sets are drawn
-from the same unknowns and the same covariates by NumPy, and every one is released and sampled by ``pymc_dp.sample``, with OpenDP's noise. Rows
-of several entries are averages over them. Widths go to benchmarks/results/plans.csv, and a table of averages to docs/theory.md, between its
-two marks.
+Of every case ``plan`` simulates 40 data sets with given unknowns, and shows the width of the 90 % interval of each. Then data sets are
+drawn from the same unknowns and laws of covariates by NumPy, and every one is released and sampled by ``pymc_dp.sample``, with OpenDP's
+noise. Rows of several entries are averages over them. Widths go to benchmarks/results/plans.csv, and a table of averages to docs/theory.md,
+between its two marks.
 """
 
 import csv
@@ -181,7 +181,15 @@ def planned(case):
     """The widths that ``plan`` says."""
     model, epsilon, assumed, arguments = CASES[case](np.random.default_rng(0))
     table = pmdp.plan(
-        model, epsilon=[epsilon], assuming=assumed, simulations=SIMULATIONS, random_seed=1, missing={}, progressbar=False, **SAMPLER, **arguments
+        model,
+        epsilon=[epsilon],
+        assuming=assumed,
+        simulations=SIMULATIONS,
+        random_seed=1,
+        missing={},
+        progressbar=False,
+        **SAMPLER,
+        **arguments,
     )
     return {row.variable: (row.interval, row.error, row.interval_without) for row in table.rows if row.variable in assumed}
 

@@ -46,6 +46,10 @@ class Mutant:
 MUTANTS = (
     # ---------- after a fit
     Mutant(
+        "counts rounded that PyMC cuts", "releases/statistics.py", "        values = np.trunc(values)\n", "        pass\n",
+        "the private model is that of the user", "test_spellings.py::test_what_is_behind_the_point_of_a_count_is_cut",
+    ),
+    Mutant(
         "a density where the model has none", "private_models/rewrite.py", "    if allowed:\n", "    if False:\n",
         "the private model has a density where the user's has one", "test_possible.py::test_there_is_no_density_where_the_model_has_none",
     ),

@@ -238,7 +238,8 @@ class Reduction:
             if isinstance(node.op, kind):
                 return rule(node, variable, axis)
         secret = (self._only_data(variable) and self._secret(variable)) or ""
-        public = f". If everyone may know {secret}, write public={secret.split(', ')}" if secret else ""
+        before = ". Or compute it before the model, as it rests on data alone, and pass it on: pm.Data('name', values)"
+        public = f"{before}. If everyone may know {secret}, write public={secret.split(', ')}" if secret else ""
         raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}{public}")
 
     def _rules(self) -> dict[type | tuple[type, ...], Callable[[Apply, Variable, int], Variable]]:

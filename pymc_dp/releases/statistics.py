@@ -302,11 +302,17 @@ def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
 
 
 def records_of(path: RecordPath) -> np.ndarray:
-    """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN."""
-    observed, missing = path.variable, path.missing
+    """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN.
+
+    Where PyMC casts real numbers to whole ones it cuts what is behind the point, and so do these.
+    """
+    observed, missing, whole_numbers = path.variable, path.missing, False
     while observed.owner is not None:
+        whole_numbers |= observed.type.dtype.startswith(("int", "uint"))
         observed = observed.owner.inputs[0]
     values = np.asarray(value_of(observed))
+    if whole_numbers and values.dtype.kind == "f":
+        values = np.trunc(values)
     if missing is None:
         return values
     where = np.asarray(value_of(missing))

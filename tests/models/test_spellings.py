@@ -87,6 +87,17 @@ def test_entries_are_refused_where_the_number_of_records_is_private():
         pmdp.release(slopes(TAKEN_OUT["a diagonal"]), epsilon=1.0, bounds={"y": (-3, 3), "X": (-1, 1)}, neighbours="add_remove")
 
 
+# ---------- real numbers that PyMC casts
+@pytest.mark.parametrize("wrapped", [np.asarray, lambda k: pm.Data("data", k), lambda k: pt.cast(pm.Data("data", k), "int64")])
+def test_what_is_behind_the_point_of_a_count_is_cut(wrapped):
+    """As PyMC does it: a count of 1.6 is one of 1. It was rounded to 2 where it came through pm.Data."""
+    with pm.Model() as model:
+        pm.Poisson("k", pm.Exponential("rate", 1), observed=wrapped(np.array([0.6, 1.6, 2.0, 0.0, 3.9])))
+    with seam_of(0):
+        released = pmdp.release(model, epsilon=EXACT, bounds={"k": (0, 6)}, missing={})
+    assert released["k"].values.ravel() == pytest.approx(6)
+
+
 # ---------- logarithms of products
 def powers(mean, h=H):
     with pm.Model() as built:

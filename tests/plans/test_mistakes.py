@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from xarray import DataTree
 
@@ -357,5 +358,8 @@ def test_an_index_computed_from_a_real_covariate_is_computed_before_the_model():
         pmdp.release(computed, epsilon=1.0, bounds={"z": (0, 1)}, missing={})
     in_bins = pmdp.release(computed, epsilon=1.0, bounds={"z": pmdp.Bins(edges=[0, 0.25, 1])}, missing={})
     assert in_bins["y"].values.shape == (2, 2)
+    sought = model(lambda: pt.searchsorted(np.array([0.25]), pm.Data("z", z)))
+    with pytest.raises(pmdp.Refusal, match=r"Or compute it before the model, as it rests on data alone, and pass it on: pm.Data"):
+        pmdp.release(sought, epsilon=1.0, missing={})
     before = model(lambda: pm.Data("level", (z > 0.25).astype(int)))
     assert pmdp.release(before, epsilon=1.0, missing={})["y"].values.shape == (2, 2)
