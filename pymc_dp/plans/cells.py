@@ -80,7 +80,8 @@ def check_tables(likelihood: Likelihood, grid: Grid) -> None:
             rows = length(table, place)
             if rows is None or (np.asarray(low) < -rows).any() or (np.asarray(high) >= rows).any():
                 names = ", ".join(dict.fromkeys(placeholder.name for placeholder in likelihood.inputs if placeholder.variable in ends))
-                raise Unreduced(f"an index computed from {names} goes beyond its table within the bounds. Narrow the bounds of {names}")
+                within = f"Give bounds of {names}, or narrower ones"
+                raise Unreduced(f"an index computed from {names} goes beyond its table within the bounds. {within}")
 
 
 def planned_cells(
