@@ -54,7 +54,7 @@ def test_sums_beyond_what_doubles_hold_are_exact():
 def test_sums_that_could_leave_64_bits_are_refused():
     step = step_of(named("Poisson"), Domain(0.0, 2.0**39, unknown=(True,)))
     check_overflow(step, 2**22)
-    with pytest.raises(pmdp.Refusal, match="or narrower ones"):
+    with pytest.raises(pmdp.Refusal, match="Narrow the bounds"):
         check_overflow(step, 2**23)
 
 
