@@ -6,8 +6,7 @@
 Parameters of every data set are drawn from the prior, so that intervals that are right hold them as often as they say. Everything that is
 private goes through ``release``, ``published`` and ``sample`` as a user would write it; the fit without privacy is given the exact sums of
 every hospital, which are sufficient. Where truths lie in their posteriors goes to benchmarks/results/federations_ranks.csv, and coverage
-and widths as a table to docs/federations.md, between its two marks. benchmarks/results/federations.csv has coverage in 100 data sets, which
-an earlier version of this script measured; the second table of the page is of it.
+and widths as a table to docs/federations.md, between its two marks.
 """
 
 import csv
@@ -30,7 +29,6 @@ import pymc_dp as pmdp
 
 PAGE = Path(__file__).parent.parent / "docs" / "federations.md"
 RESULTS = Path(__file__).parent / "results" / "federations_ranks.csv"
-EARLIER = Path(__file__).parent / "results" / "federations.csv"
 SETS, LEVELS = 300, (0.5, 0.8, 0.9, 0.95)
 START, END = "<!-- made by benchmarks/federations.py -->\n", "<!-- end -->\n"
 HOSPITALS = ("north", "south", "east", "west", "coast")
@@ -261,24 +259,10 @@ def table():
     return "\n".join(lines) + "\n"
 
 
-def earlier():
-    """The table of 100 data sets."""
-    cases = [(f, s) for f in ("Normal", "Bernoulli") for s in MANY]
-    lines = ["| model | given | middle: 50 % | 90 % | width | levels: 50 % | 90 % | width |", "|---|---|---|---|---|---|---|---|"]
-    with EARLIER.open(newline="") as file:
-        for number, way, *cells in list(csv.reader(file))[1:]:
-            family, size = cases[int(number)]
-            which = f"{family}, replace, {sum(MANY[size]):,} people"
-            lines.append(f"| {which} | {way} | {' | '.join(f'{float(cell):.2f}' for cell in cells)} |")
-    return "\n".join(lines) + "\n"
-
-
 def write():
-    """Both tables of the page, each between its marks."""
+    """The table of the page, between its marks."""
     before, _, rest = PAGE.read_text().partition(START)
-    _, _, between = rest.partition(END)
-    between, _, rest = between.partition(START)
-    PAGE.write_text(before + START + table() + END + between + START + earlier() + END + rest.partition(END)[2])
+    PAGE.write_text(before + START + table() + END + rest.partition(END)[2])
 
 
 def main(names):

@@ -171,8 +171,11 @@ def poisson():
     return model, truth, sums, lambda n: {"bounds": {"y": (0, 6)}, "n": n}
 
 
-def regression(drop=()):
-    """The covariate from 0 to 1, the response from 0 to 10: bounds that are not about 0."""
+def regression(drop=(), scales_of_x=(3.0, 2.0), one_law=True):
+    """The covariate from 0 to 1, the response from -10 to 20: bounds that are not about 0.
+
+    Covariates have one law, or each data set another one.
+    """
 
     def model():
         with pm.Model() as result:
@@ -184,11 +187,12 @@ def regression(drop=()):
         return {"a": rng.normal(4, 1.5), "b": rng.normal(0, 3), "sd": abs(rng.normal(0, 1))}
 
     def sums(rng, theta, n):
-        x = rng.beta(2, 3, n)
+        mean, size = (0.4, 5.0) if one_law else (rng.uniform(0.1, 0.9), rng.lognormal(1, 1))
+        x = rng.beta(mean * size, (1 - mean) * size, n)
         y = np.clip(rng.normal(theta["a"] + theta["b"] * x, theta["sd"]), -10, 20)
         law = pmdp.LaplaceNoise
         said = {
-            "sum x": (x.sum(), law(3.0)), "sum x²": ((x**2).sum(), law(2.0)), "sum y": (y.sum(), law(15.0)),
+            "sum x": (x.sum(), law(scales_of_x[0])), "sum x²": ((x**2).sum(), law(scales_of_x[1])), "sum y": (y.sum(), law(15.0)),
             "sum x y": ((x * y).sum(), law(10.0)), "sum y²": ((y**2).sum(), law(80.0)),
         }  # fmt: skip
         return {name: pair for name, pair in said.items() if name not in drop}
@@ -214,6 +218,8 @@ CHAINS = {
     "Regression, 5 sums, Laplace of 5 scales": regression,
     "Gamma, sum and sum of logarithms, Laplace 15 and 5": gamma,
     "Regression, without the sum of squares of x": lambda: regression(("sum x²",)),
+    "Regression, 5 sums, those of x nearly exact": lambda: regression(scales_of_x=(0.01, 0.01)),
+    "Regression, 5 sums, x of another law each time": lambda: regression(one_law=False),
     "Normal, sum and sum of squares, Laplace 20 and 150, number Laplace 5": lambda: with_noisy_number(
         normal(pmdp.LaplaceNoise, (20.0, 150.0)), 5.0
     ),
