@@ -1,4 +1,4 @@
-"""What ``plan`` says beforehand, beside what releases then show: how wide 90 % intervals are, in every structure.
+"""What ``plan`` says beforehand, beside what releases then show: how wide 90 % intervals are, in thirteen models.
 
     python benchmarks/plans.py [NAME ...]        names of CASES, all by default; 200 data sets each
     MINUTES=8 python benchmarks/plans.py         ends after so many minutes; the next call goes on from there

@@ -197,6 +197,7 @@ def assembled(
                 _tabulate(private, noisy, columns, on_cells)
     _set_initial_values(private, spec)
     excesses = {noisy.variable: parameters[_beside(noisy)][1:] for _, noisy in pairs}
+    # Variables whose likelihood has no density at some values that the priors allow: chains are stopped there.
     private.stopped = tuple(name for name, of_likelihood in excesses.items() if of_likelihood)
     if private.stopped:
         start_where_possible(private, [excess for of_likelihood in excesses.values() for excess in of_likelihood])

@@ -304,15 +304,18 @@ def of_type(array: np.ndarray, variable: Variable) -> np.ndarray:
 def records_of(path: RecordPath) -> np.ndarray:
     """The array behind a private input or an observed variable, before PyMC cast it; missing values put back as NaN.
 
-    Where PyMC casts real numbers to whole ones it cuts what is behind the point, and so do these.
+    Where PyMC casts real numbers to whole ones, what is behind the point is cut, and of a cast to yes or no all but 0 is 1, as PyMC has it.
     """
-    observed, missing, whole_numbers = path.variable, path.missing, False
+    observed, missing, casts = path.variable, path.missing, []
     while observed.owner is not None:
-        whole_numbers |= observed.type.dtype.startswith(("int", "uint"))
+        casts.append(np.dtype(observed.type.dtype).kind)
         observed = observed.owner.inputs[0]
     values = np.asarray(value_of(observed))
-    if whole_numbers and values.dtype.kind == "f":
-        values = np.trunc(values)
+    for kind in reversed(casts):
+        if kind in "iu" and values.dtype.kind == "f":
+            values = np.trunc(values)
+        if kind == "b" and values.dtype.kind in "iuf":
+            values = np.where(np.isnan(values), values, values != 0)
     if missing is None:
         return values
     where = np.asarray(value_of(missing))

@@ -98,6 +98,17 @@ def test_what_is_behind_the_point_of_a_count_is_cut(wrapped):
     assert released["k"].values.ravel() == pytest.approx(6)
 
 
+@pytest.mark.parametrize("missing", [0.4, np.nan])
+def test_all_but_0_is_1_where_it_is_cast_to_yes_or_no(missing):
+    with pm.Model() as model:
+        data = pm.Data("data", np.zeros(5))
+        data.set_value(np.array([0.4, 2.0, 0.0, 1.0, missing]))
+        pm.Bernoulli("k", pm.Beta("p", 1, 1), observed=pt.cast(data, "bool"))
+    with seam_of(0):
+        released = pmdp.release(model, epsilon=EXACT, missing={})
+    assert released["k"].values.ravel() == pytest.approx(3 if np.isnan(missing) else 4)
+
+
 # ---------- logarithms of products
 def powers(mean, h=H):
     with pm.Model() as built:
