@@ -1389,8 +1389,16 @@ MUTANTS = (
         "what stops a program says nothing of a value", "test_privacy.py::test_what_stops_a_program_carries_nothing[SystemExit]",
     ),
     Mutant(
-        "warnings leave", "privacy/guard.py", '                warnings.simplefilter("ignore")\n', "", "a warning says nothing of a value",
+        "warnings leave", "privacy/guard.py", "with quiet(), ", "with ", "a warning says nothing of a value",
         "test_privacy.py::test_no_warning_leaves_the_wall",
+    ),
+    Mutant(
+        "warnings of all threads are switched", "privacy/guard.py", "        return self.now\n", "        return True\n",
+        "other threads' warnings are heard", "test_guard.py::test_a_thread_in_a_boundary_says_nothing_and_others_are_heard",
+    ),
+    Mutant(
+        "PyTensor may print what it rewrites", "models/reader.py", 'TELLING = ("optimizer_verbose", ', "TELLING = (", "nothing that is printed shows a record",
+        "test_guard.py::test_where_pytensor_prints_arrays_every_door_is_closed[optimizer_verbose-release]",
     ),
     Mutant(
         "numpy's complaints leave", "privacy/guard.py", ', np.errstate(all="ignore")', "", "whether a call succeeds does not depend on a value",

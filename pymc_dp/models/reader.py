@@ -4,12 +4,12 @@
 where the records are. Only what reads records asks for them. Types, shapes and operations are read; no value is.
 """
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pymc as pm
+import pytensor
 
 from pymc_dp.models.likelihood_reader import read_likelihood
 from pymc_dp.models.model_arrays import ModelArrays, arrays_of
@@ -19,7 +19,10 @@ from pymc_dp.models.row_patterns import summed_out
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
 from pymc_dp.models.survivors import surviving, touches_records, unlisted_in, what_stays
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.privacy.guard import boundary
+from pymc_dp.privacy.guard import boundary, quiet
+
+TELLING = ("optimizer_verbose", "profile")
+"""Settings of PyTensor by which it prints the arrays of a graph while it rewrites it, and their lengths when Python ends."""
 
 
 def read_spec(
@@ -86,8 +89,12 @@ def read_model(
     """
     if model.parent is not None:
         raise Refusal("This model is a part of another one. Write model=..., naming the outer model.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    if telling := [name for name in TELLING if getattr(pytensor.config, name)]:
+        raise Refusal(
+            "PyTensor is set to print what graphs hold, or how long arrays are, which are records here. Write"
+            f" pytensor.config.{telling[0]} = False."
+        )
+    with quiet():
         spec, paths = _read(model, public, records, latents, aggregate=aggregate, sized=sized, rowwise=rowwise, binned=binned)
         own = {name: model.rvs_to_transforms[model[name]] for name in sorted({likelihood.own for likelihood in spec.likelihoods} - {""})}
         if not own or latents or aggregate or rowwise:

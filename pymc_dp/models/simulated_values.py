@@ -2,7 +2,6 @@
 given.
 """
 
-import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,6 +14,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import substitute
+from pymc_dp.privacy.guard import quiet
 
 
 def distribution_on(likelihood: Likelihood, known: dict[Variable, Variable], length: int) -> Variable:
@@ -25,8 +25,7 @@ def distribution_on(likelihood: Likelihood, known: dict[Variable, Variable], len
         dtype = value.type.dtype if value.type.dtype.startswith("int") else "float64"
         values.append(value.astype(dtype) + np.zeros(batch + (1,) * core, dtype=dtype))
     assert likelihood.again is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
+    with quiet():  # operations that are made anew warn
         return likelihood.again(*values)
 
 

@@ -18,6 +18,7 @@ from pymc_dp.models.structure import substitute
 from pymc_dp.planning.records import Simulated
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.widths import QUANTILES
+from pymc_dp.privacy.guard import quiet
 from pymc_dp.private_models.diagnostics import ConvergenceWarning, warn_if_unsettled
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.rewrite import rewritten, without_likelihoods
@@ -136,8 +137,7 @@ def _without_warnings() -> Iterator[None]:
     before = log.level
     log.setLevel(logging.CRITICAL)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             yield
     finally:
         log.setLevel(before)

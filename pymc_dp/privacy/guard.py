@@ -5,11 +5,14 @@ arrays, and any other failure becomes one constant error, without a cause, a con
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from functools import wraps
 from inspect import signature
 from os.path import dirname
+from threading import local
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +88,38 @@ def warn_if_weak(cost: Cost, records: int | None = None) -> None:
         warnings.warn(message, WeakPrivacyWarning, skip_file_prefixes=(PACKAGE,))
 
 
+class _Inside(local):
+    """Whether the thread that asks is in a block of ``quiet``: in a filter of warnings it stands where a pattern does."""
+
+    now = False
+
+    def match(self, words: str) -> bool:
+        return self.now
+
+
+_inside = _Inside()
+_OF_THIS_THREAD: Any = ("ignore", _inside, Warning, None, 0)
+"""A filter of warnings, as Python keeps them."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warning leaves this block, and those of other threads are heard.
+
+    ``warnings.catch_warnings`` puts other filters in place for all threads. Where two were in such blocks at once, the one that left last
+    would put back those of the first, which ignore everything: no warning of any kind would ever be heard again, nor be an error.
+    """
+    before = _inside.now
+    try:
+        _inside.now = True
+        warnings.filters.insert(0, _OF_THIS_THREAD)  # type: ignore[attr-defined]
+        yield
+    finally:
+        _inside.now = before
+        with suppress(ValueError):  # where a block of a user's own has put other filters in place meanwhile
+            warnings.filters.remove(_OF_THIS_THREAD)  # type: ignore[attr-defined]
+
+
 FAILED = "The private computation failed inside the library. Check the model with pymc_dp.inspect; what was charged stays spent."
 
 
@@ -102,8 +137,7 @@ def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
         try:
             import scipy.special  # inside: an interrupt while it loads carries no frame of ours
 
-            with warnings.catch_warnings(), np.errstate(all="ignore"), scipy.special.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with quiet(), np.errstate(all="ignore"), scipy.special.errstate(all="ignore"):
                 return function(*args, **kwargs)
         except Refusal as reason:
             refusal = Refusal(*reason.args)

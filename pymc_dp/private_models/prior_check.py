@@ -4,7 +4,6 @@ No record is read, nor any array of a likelihood, private or public. Of arrays a
 the private model and are published with it, and the same table lists them.
 """
 
-import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,6 +16,7 @@ from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.models.structure import Unreduced, substitute
 from pymc_dp.plans.bounds import Bounded, covariate_bounds, ends_of, pairs_of, predictor_name
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import quiet
 from pymc_dp.private_models.rewrite import without_likelihoods
 
 DRAWS, ROWS = 400, 24
@@ -71,8 +71,7 @@ def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> 
             variable = parameters[0]
         else:
             assert likelihood.again is not None
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # of operations made anew
+            with quiet():  # operations that are made anew warn
                 variable = likelihood.again(*parameters)
         with config.change_flags(mode="FAST_COMPILE", cxx=""):  # the mode of loops inside, too: nothing waits for a compiler
             values = pm.draw(variable, draws=DRAWS, random_seed=SEED)

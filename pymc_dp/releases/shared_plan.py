@@ -156,7 +156,7 @@ def sums_of_parts(
 
 
 _ONE_AT_A_TIME = Lock()
-"""Warnings are kept inside by a switch of the whole process, so that threads of a worker take turns."""
+"""Settings of PyTensor are of the whole process, so that threads of a worker take turns."""
 
 
 def sums_of_part(chunks: Iterable[object], part: int, written: bytes) -> bytes:

@@ -5,7 +5,6 @@ is its place, text that spells a number or a truth value is that, and anything e
 is read otherwise because of another. Only names of columns and the number of rows are looked at before ``blocks`` is asked.
 """
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +14,7 @@ import numpy as np
 
 from pymc_dp.families.values import NO_LABELS, Labels, double_of
 from pymc_dp.privacy.accounting import Refusal
+from pymc_dp.privacy.guard import quiet
 from pymc_dp.releases.duck import columns_in, counted_in
 from pymc_dp.releases.headers import Words, check_columns, files_of, rows_in, table_of
 from pymc_dp.releases.person_blocks import WHOSE, check_temporary_folder, parts_of
@@ -201,8 +201,7 @@ def place_of(key: Any, parts: int) -> np.ndarray:
 def look(chunk: object, names: Sequence[str]) -> tuple[str, str]:
     """Which version of this package is where a part lies, and what stands against reading these columns of it. It never fails."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             check_columns(table_of(chunk, WORDS), names, WORDS)
     except Refusal as refusal:
         return version_here(), str(refusal)
