@@ -22,7 +22,7 @@ from pymc_dp.queries.blue import estimate
 from pymc_dp.queries.from_release import counted
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.plan import Plan, State, Terms, plan_to_pay, rounded_down, rounded_up, short_text, width_of
-from pymc_dp.queries.restore import check_same, empty, restored, same_noise
+from pymc_dp.queries.restore import check_same, empty, restored, same_noise, without_gaps
 from pymc_dp.queries.session_file import Item, Saved, held
 from pymc_dp.releases.release import Release
 
@@ -96,6 +96,8 @@ class Account:
             with held(path):  # while another copy asks, its answer is neither there nor lost
                 saved = Saved.read(path)
                 check_same(saved, new, path.name)
+                if self.ledger is None:
+                    saved = without_gaps(saved)
                 self._begin(saved)
                 self.written = path.read_text(encoding="utf-8")
                 self.state = restored(saved, self.ledger, path)

@@ -35,6 +35,13 @@ def empty(saved: Saved) -> State:
     return State(frozenset(saved.complete), history, history)
 
 
+def without_gaps(saved: Saved) -> Saved:
+    """A session that no ledger remembers, without what was lost: nobody has seen it, and it is not in the file."""
+    own = [item for item in saved.items if item.number is not None]
+    numbers = {id(item): number for number, item in enumerate(own)}
+    return replace(saved, items=tuple(replace(item, number=numbers.get(id(item))) for item in saved.items))
+
+
 def restored(saved: Saved, ledger: Ledger | None, path: Path) -> State:
     """The state of the session in a file: what the ledger remembers was charged, and the answers in the file.
 

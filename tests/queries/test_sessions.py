@@ -570,6 +570,23 @@ def test_a_failure_inside_loses_the_answer_and_not_the_cost(tmp_path, monkeypatc
         assert again(session, tmp_path).ask("age == 2") == session.ask("age == 2")
 
 
+def test_a_session_without_a_ledger_is_opened_again_after_a_loss(tmp_path, monkeypatch):
+    """It was not: its file said that it held the answers to the second and third question, and to no first."""
+    words = {"history": tmp_path / "asked", "neighbours": "add_remove"}
+    session = pmdp.QuerySession(frame(), SCHEMA, **words)
+    with monkeypatch.context() as patch:
+        patch.setattr(mechanisms, "_opendp_laplace", lambda *_: 1 / 0)
+        with pytest.raises(pmdp.PrivateComputationError):
+            session.ask("age == 1", epsilon=0.5)
+    answers = [session.ask(f"age == {age}", epsilon=0.25) for age in (2, 3)]
+    other = pmdp.QuerySession(frame(), SCHEMA, **words)
+    assert [other.ask(f"age == {age}").value for age in (2, 3)] == [answer.value for answer in answers]
+    assert other.ask("age == 4", epsilon=0.25).how == "paid"
+    third = pmdp.QuerySession(frame(), SCHEMA, **words)
+    assert third.history["from"].tolist() == ["paid"] * 3
+    assert third.cost == Fraction(1, 4)
+
+
 def test_what_cannot_be_saved_is_kept(tmp_path, monkeypatch):
     session = opened(tmp_path)
     with monkeypatch.context() as patch:
