@@ -41,6 +41,7 @@ from pymc_dp.private_models.likelihood import TABLES
 from pymc_dp.private_models.rewrite import without_likelihoods
 from pymc_dp.releases.cells import public_cells_of
 from pymc_dp.releases.from_data import tables_over, with_records_of
+from pymc_dp.releases.headers import alone
 from pymc_dp.releases.persons import rows_that_count
 from pymc_dp.releases.statistics import family_tables, records_of
 
@@ -289,7 +290,8 @@ def of_tables(task: Task, network: Network) -> Prepared:
             exact = family_tables(plans, values, network, counted, alike=False)
         else:
             at_most = None if person is None else person.at_most
-            exact = tables_over(opened, network, source, at_most, sized=task.protection.sized)
+            with alone(source.table):
+                exact = tables_over(opened, network, source, at_most, sized=task.protection.sized)
         tables: dict[str, np.ndarray] = {}
         for node in network.nodes:
             prior, places = where[node.variable]

@@ -25,7 +25,7 @@ from pymc_dp.queries.persons import check_person, kept_cells
 from pymc_dp.queries.schema import Column, Schema, check_levels_of_text
 from pymc_dp.queries.sql import cell_of, number_and_text
 from pymc_dp.releases.duck import batches_from, quoted
-from pymc_dp.releases.headers import Words, check_columns, check_database, rows_in, table_of
+from pymc_dp.releases.headers import Words, alone, check_columns, check_database, rows_in, table_of
 from pymc_dp.releases.stored import is_one
 
 CELLS_AT_ONCE = 2**20
@@ -114,6 +114,10 @@ class Table:
         """
         for question in questions:
             _check(question, self.schema)
+        with alone(self.source):
+            return self._totals(questions)
+
+    def _totals(self, questions: Sequence[Question]) -> list[int]:
         margins: dict[tuple[str, ...], np.ndarray] = {}
         for names in _scans({question.columns for question in questions if question.columns}, self.schema):
             columns = [self.schema.column(name) for name in names]

@@ -22,6 +22,7 @@ from pymc_dp.privacy.layout import sentences, wrapped
 from pymc_dp.privacy.ledger import check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Laplace, randomised_responses, truth_probability
 from pymc_dp.privacy.receipts import UNACCOUNTED, Draw
+from pymc_dp.releases.headers import alone
 from pymc_dp.releases.prepared import warn_that_nothing_remembers
 from pymc_dp.releases.sealed import read_sealed, write_sealed
 from pymc_dp.releases.source import Source
@@ -223,7 +224,9 @@ def _checked(
     @boundary
     def drawn() -> RandomisedAnswers:
         receipt = receipt_for(ledger, cost, [draw], neighbours="replace", unit=unit, public=public)
-        return of(randomised_responses(levels_of_records(source, edges), blank.levels, scale, receipt), receipt.head)
+        with alone(source.table):
+            levels = levels_of_records(source, edges)
+        return of(randomised_responses(levels, blank.levels, scale, receipt), receipt.head)
 
     def pay_and_draw() -> RandomisedAnswers:
         if ledger is None:

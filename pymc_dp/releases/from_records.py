@@ -41,6 +41,7 @@ from pymc_dp.releases.from_data import (
     tables_over,
     with_records_of,
 )  # fmt: skip
+from pymc_dp.releases.headers import alone
 from pymc_dp.releases.network_tables import (
     by_coefficients,
     coefficients_draw,
@@ -205,7 +206,8 @@ def _checked(
         assert source is not None
         if isinstance(source.table, Spread):
             return sums_of_parts(opened, source, protection.sized, sums_of, at_most)
-        return summed(opened, source, at_most, sized=protection.sized, progressbar=progressbar)
+        with alone(source.table):
+            return summed(opened, source, at_most, sized=protection.sized, progressbar=progressbar)
 
     @boundary
     def pay_and_draw() -> Release:
@@ -213,7 +215,9 @@ def _checked(
         if source is None:
             return finish(receipt, None)
         if isinstance(noise, Fourier) and priced.network is not None:
-            return finish(receipt, tables_over(priced.opened, priced.network, source, sized=protection.sized, progressbar=progressbar))
+            with alone(source.table):
+                tables = tables_over(priced.opened, priced.network, source, sized=protection.sized, progressbar=progressbar)
+            return finish(receipt, tables)
         return finish(receipt, sums(priced.released), lambda cells: sums([cells])[cells.name])
 
     crowds, columns = tuple(cells.crowd for cells in priced.opened), {} if source is None else source.columns

@@ -4,10 +4,12 @@ Which tables there are, in which files, and how columns are called is public; no
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from glob import glob
 from os import PathLike
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -236,6 +238,14 @@ def names_in(table: Any) -> list | None:
     return None
 
 
+_READING = RLock()
+
+
+def alone(table: Any) -> AbstractContextManager:
+    """For a block that asks a database for rows: no other thread's question ends them, which comes to the same connection."""
+    return _READING if is_one(table, "duckdb", "DuckDBPyRelation") else nullcontext()
+
+
 def check_database(relation: Any) -> None:
     """Nothing in the database stands for DuckDB's own functions, is computed anew, or tells what its scans meet; no record is looked at."""
     if _there_is(relation, "duckdb_functions() WHERE NOT internal"):
@@ -266,7 +276,8 @@ KIND_OF_DATABASE = "duckdb"
 
 def _there_is(relation: Any, what: str) -> bool:
     """Whether DuckDB itself says that there is such a thing in the database: no macro can stand for it, and none is called besides."""
-    return bool(relation.query("records_of_pymc_dp", f"SELECT 1 FROM system.main.{what} LIMIT 1").fetchall())
+    with alone(relation):
+        return bool(relation.query("records_of_pymc_dp", f"SELECT 1 FROM system.main.{what} LIMIT 1").fetchall())
 
 
 def rows_in(table: Any, names: Sequence[str] = ()) -> int:
@@ -278,5 +289,6 @@ def rows_in(table: Any, names: Sequence[str] = ()) -> int:
     if is_one(table, "xarray", "Dataset"):
         return int(table.variables[names[0]].shape[0])
     if is_one(table, "duckdb", "DuckDBPyRelation"):
-        return int(table.aggregate("count(*)").fetchall()[0][0])
+        with alone(table):
+            return int(table.aggregate("count(*)").fetchall()[0][0])
     return len(table)

@@ -1,6 +1,7 @@
 """Rows that a DuckDB database has counted: the sums are those of rows that are read one by one, whatever is in them."""
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -240,3 +241,26 @@ def test_no_row_is_counted_before_the_ledger_has_paid(connection, tmp_path, monk
 def test_an_empty_table_has_no_counts(connection):
     empty = stored(connection, rows(9)[:0], WHOLE)
     assert said(empty, "add_remove") == said(rows(9)[:0], "add_remove")
+
+
+# ---------- one connection, several threads
+def asked(table):
+    return pmdp.QuerySession(table, {"kind": range(4), "count": range(9)}).ask("kind == 1 & count < 5", epsilon=0.1, method="blue").value
+
+
+def released_by_rows(table):
+    nothing = np.zeros(2, dtype=int)
+    with pm.Model() as model:
+        pm.Normal("size", pm.Normal("mu"), pm.HalfNormal("sd"), observed=nothing.astype(float))
+    return contents(pmdp.release(model, epsilon=1, bounds={"size": (0, 1)}, data=table))
+
+
+@pytest.mark.parametrize("call", [asked, released_by_rows])
+def test_threads_that_share_a_connection_take_turns(call):
+    """Another question ends the rows that a connection was giving: both were paid for, and one of them failed. Half of all calls did."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE records AS SELECT i % 4 AS kind, i % 9 AS count, i % 7 / 7 AS size FROM range(1_000_000) AS t(i)")
+        table = connection.table("records")
+        with seam_of(0), ThreadPoolExecutor(2) as pool:
+            said_by = list(pool.map(call, [table] * 6))
+    assert all(one == said_by[0] for one in said_by)
