@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from threading import RLock
 
 import numpy as np
 import pymc as pm
@@ -52,8 +53,9 @@ class ModelGraph:
 
 def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool, rowwise: bool) -> ModelGraph:
     """The graph of a model, with latent variables in it as if they had been observed; see ``read_model`` for the arguments."""
-    initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
-    graph = _converted(model)
+    with _TAKING_TURNS:
+        initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
+        graph = _converted(model)
     _observe_latents(graph, latents, sized)
     if rowwise:
         lower_priors(graph)
@@ -63,15 +65,20 @@ def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool,
     return ModelGraph(model, graph, variables, initial)
 
 
+_TAKING_TURNS = RLock()
+"""Of two threads that are given one model the second would take the initial values for gone, and put back none."""
+
+
 @contextmanager
 def without_initial_values(model: pm.Model) -> Iterator[None]:
     """A model without its initial values, as long as this block: PyMC copies and converts no others. They are put back in any case."""
-    saved = dict(model.rvs_to_initial_values)
-    try:
-        model.rvs_to_initial_values.update(dict.fromkeys(saved))
-        yield
-    finally:
-        model.rvs_to_initial_values.update(saved)
+    with _TAKING_TURNS:
+        saved = dict(model.rvs_to_initial_values)
+        try:
+            model.rvs_to_initial_values.update(dict.fromkeys(saved))
+            yield
+        finally:
+            model.rvs_to_initial_values.update(saved)
 
 
 def _converted(model: pm.Model) -> FunctionGraph:
