@@ -1393,11 +1393,11 @@ MUTANTS = (
         "test_privacy.py::test_no_warning_leaves_the_wall",
     ),
     Mutant(
-        "warnings of all threads are switched", "privacy/guard.py", "        return self.now\n", "        return True\n",
+        "warnings of all threads are switched", "privacy/guard.py", "        return getattr(_thread, \"is_quiet\", False)\n", "        return True\n",
         "other threads' warnings are heard", "test_guard.py::test_a_thread_in_a_boundary_says_nothing_and_others_are_heard",
     ),
     Mutant(
-        "PyTensor may print what it rewrites", "models/reader.py", 'TELLING = ("optimizer_verbose", ', "TELLING = (", "nothing that is printed shows a record",
+        "PyTensor may print what it rewrites", "models/reader.py", 'TELLING = ("optimizer_verbose", "profile")', 'TELLING = ("profile",)', "nothing that is printed shows a record",
         "test_guard.py::test_where_pytensor_prints_arrays_every_door_is_closed[optimizer_verbose-release]",
     ),
     Mutant(

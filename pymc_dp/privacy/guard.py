@@ -88,17 +88,17 @@ def warn_if_weak(cost: Cost, records: int | None = None) -> None:
         warnings.warn(message, WeakPrivacyWarning, skip_file_prefixes=(PACKAGE,))
 
 
-class _Inside(local):
-    """Whether the thread that asks is in a block of ``quiet``: in a filter of warnings it stands where a pattern does."""
+_thread = local()
 
-    now = False
+
+class _Quiet:
+    """Whether the thread that warns is in a block of ``quiet``: in a filter of warnings it stands where a pattern does."""
 
     def match(self, words: str) -> bool:
-        return self.now
+        return getattr(_thread, "is_quiet", False)
 
 
-_inside = _Inside()
-_OF_THIS_THREAD: Any = ("ignore", _inside, Warning, None, 0)
+_OF_THIS_THREAD: Any = ("ignore", _Quiet(), Warning, None, 0)
 """A filter of warnings, as Python keeps them."""
 
 
@@ -109,13 +109,13 @@ def quiet() -> Iterator[None]:
     ``warnings.catch_warnings`` puts other filters in place for all threads. Where two were in such blocks at once, the one that left last
     would put back those of the first, which ignore everything: no warning of any kind would ever be heard again, nor be an error.
     """
-    before = _inside.now
+    before = getattr(_thread, "is_quiet", False)
     try:
-        _inside.now = True
+        _thread.is_quiet = True
         warnings.filters.insert(0, _OF_THIS_THREAD)  # type: ignore[attr-defined]
         yield
     finally:
-        _inside.now = before
+        _thread.is_quiet = before
         with suppress(ValueError):  # where a block of a user's own has put other filters in place meanwhile
             warnings.filters.remove(_OF_THIS_THREAD)  # type: ignore[attr-defined]
 

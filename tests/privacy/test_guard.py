@@ -1,5 +1,6 @@
 """What the guard keeps inside, it keeps inside in every thread and whatever PyTensor is told to print; what others say is heard."""
 
+import pickle
 import threading
 import warnings
 from contextlib import suppress
@@ -86,6 +87,12 @@ def test_blocks_within_blocks_and_errors():
             warnings.warn("not heard", Other, stacklevel=1)
             raise ValueError
         assert warnings.filters == before
+
+
+def test_filters_travel_to_other_processes():
+    """As scikit-learn sends them to its own, which may start while another thread is in a block."""
+    with quiet():
+        assert len(pickle.loads(pickle.dumps(warnings.filters))) == len(warnings.filters)
 
 
 # ---------- what PyTensor prints
