@@ -25,7 +25,7 @@ from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
 from pymc_dp.private_models.diagnostics import ClampedWarning
 from pymc_dp.private_models.labels import labelled
-from pymc_dp.releases.prepared import warn_that_nothing_remembers
+from pymc_dp.releases.prepared import check_doubles, warn_that_nothing_remembers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -68,6 +68,7 @@ def _checked(
     ledger: Ledger | Part | None = None, mode: bool = False, data: object = None,
 ) -> Payable:  # fmt: skip
     """Read the model, price the draws, and refuse whatever can be refused. No record is read, and nothing is paid."""
+    check_doubles()
     task = task_of(model, epsilon, delta, request, protection, mode=mode, ledger=ledger, data=data)
     prepared_draw = prepared(task)
     price, public = prepared_draw.price, prepared_draw.spec.public

@@ -28,10 +28,10 @@ def warn_that_nothing_remembers() -> None:
 
 
 def check_doubles() -> None:
-    """Refuse what PyTensor would compute in numbers of half the length: of some private models PyMC could then draw nothing."""
+    """Refuse what PyTensor would compute in numbers of half the length: of some models PyMC could then draw nothing."""
     if pytensor.config.floatX != "float64":
         raise Refusal(
-            f"PyTensor is set to {pytensor.config.floatX}, in which PyMC cannot draw from all private models. Write"
+            f"PyTensor is set to {pytensor.config.floatX}, in which PyMC cannot draw from all models. Write"
             ' pytensor.config.floatX = "float64" before the model is made.'
         )
 

@@ -334,6 +334,17 @@ def test_a_private_model_in_single_precision_is_refused_before_it_is_paid_for(tm
             assert 'floatX = "float64"' in str(refusal.value)
 
 
+@pytest.mark.parametrize("mechanism", [pmdp.PosteriorSample(points=5), pmdp.PosteriorSample(method="mcmc"), pmdp.Gibbs(2, points=3)])
+def test_draws_in_single_precision_are_refused_before_they_are_paid_for(mechanism, tmp_path):
+    """A chain was paid for and failed, where PyTensor was set to it after the model was made."""
+    ledger = new(tmp_path)
+    with pm.Model() as model:
+        pm.Normal("y", pm.Uniform("a", -2, 2), 1.0, observed=np.linspace(-1, 1, 20))
+    with pytensor.config.change_flags(floatX="float32"), nothing_is_paid(ledger) as refusal:
+        pmdp.sample(model=model, epsilon=2, bounds={"y": (-3, 3)}, mechanism=mechanism, missing={}, ledger=ledger)
+    assert 'floatX = "float64"' in str(refusal.value)
+
+
 IMPOSSIBLE_PRIORS = {
     "no width": lambda: pm.Normal("a", 0, -1),
     "no mass": lambda: pm.CustomDist("a", logp=nowhere),
