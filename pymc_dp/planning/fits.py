@@ -1,7 +1,6 @@
 """Simulated records -> how wide the posterior is, without privacy and after a release: fits by the functions that ``sample`` uses."""
 
 import logging
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from pymc_dp.planning.records import Simulated
 from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.widths import QUANTILES
 from pymc_dp.privacy.guard import quiet
-from pymc_dp.private_models.diagnostics import ConvergenceWarning, warn_if_unsettled
+from pymc_dp.private_models.diagnostics import problems_of_chains
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.rewrite import rewritten, without_likelihoods
 from pymc_dp.releases.release import Release
@@ -120,14 +119,8 @@ def _fit_of(side: PublicSide, tree: Any) -> Fit:
         values = values.reshape(-1, *values.shape[2:]).astype(float)
         lower, upper = np.quantile(values, QUANTILES, axis=0)
         widths[drawn.name] = np.stack([values.std(axis=0, ddof=1), upper - lower])  # in the order of MEASURES
-    return Fit(widths, _settled(tree))
-
-
-def _settled(tree: Any) -> bool:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_if_unsettled(tree, "")
-    return not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    with quiet():
+        return Fit(widths, not problems_of_chains(tree))
 
 
 @contextmanager

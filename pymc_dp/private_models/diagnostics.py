@@ -57,12 +57,12 @@ def warn_if_unsettled(tree: "xr.DataTree", advice: str) -> None:
     advice : str
         What to do then, a sentence.
     """
-    problems = list(_problems(tree))
-    if problems:
+    if problems := problems_of_chains(tree):
         warnings.warn(f"The chains cannot be trusted: {'; '.join(problems)}. {advice}", ConvergenceWarning, skip_file_prefixes=(PACKAGE,))
 
 
-def _problems(tree: "xr.DataTree") -> "list[str]":
+def problems_of_chains(tree: "xr.DataTree") -> list[str]:
+    """Why a tree's draws are not to be trusted; nothing where they are."""
     posterior = tree["posterior"]
     chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
     if draws < LEAST_DRAWS:

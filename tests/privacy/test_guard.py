@@ -4,6 +4,7 @@ import pickle
 import threading
 import warnings
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pymc as pm
@@ -87,6 +88,13 @@ def test_blocks_within_blocks_and_errors():
             warnings.warn("not heard", Other, stacklevel=1)
             raise ValueError
         assert warnings.filters == before
+
+
+def test_nobody_here_switches_the_warnings_of_all_threads():
+    """But for the command line, which has one, and an audit, which looks at what a mechanism of the user's own warns of."""
+    package = Path(pmdp.__file__).parent
+    switching = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if "with warnings.catch_warnings" in path.read_text()}
+    assert switching == {"__main__.py", "audits/audit.py"}
 
 
 def test_filters_travel_to_other_processes():
