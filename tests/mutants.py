@@ -62,6 +62,23 @@ MUTANTS = (
         "chains start where there is a density", "test_possible.py::test_a_start_is_found_where_there_is_a_density",
     ),
     Mutant(
+        "orders that transforms keep are not heard", "private_models/no_density.py", "and not _kept_by_transforms(one)", "",
+        "what has a density by the priors is not said to have none",
+        "test_no_density.py::test_it_is_not_said_where_draws_from_priors_do_not_tell[ordered_probabilities]",
+    ),
+    Mutant(
+        "covariates at their lower ends only", "private_models/no_density.py",
+        "list(zip(bounded.lower.ravel(), bounded.upper.ravel(), strict=True))", "list(zip(bounded.lower.ravel(), strict=True))",
+        "how often priors lead where there is no density",
+        "test_no_density.py::test_it_is_said_as_often_as_pymc_has_no_density[probability_of_a_covariate]",
+    ),
+    Mutant(
+        "logarithms of negative numbers taken for probabilities", "private_models/no_density.py",
+        "if _may_be_none(comparison) or not holds(comparison)", "if not holds(comparison)",
+        "how often priors lead where there is no density",
+        "test_no_density.py::test_it_is_said_as_often_as_pymc_has_no_density[rate_in_a_logarithm]",
+    ),
+    Mutant(
         "all planned rows are one person's", "releases/simulated.py", "else np.arange(len(observed[likelihood.name])),\n",
         "else np.zeros(len(observed[likelihood.name])),\n", "a plan of persons is of the rows that count",
         "test_plan.py::test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release[indexed-replace]",
