@@ -338,7 +338,6 @@ REFUSED = {
     "some natural": (lambda: normal(arrays()[0]), {"y": [(0, 1), pmdp.Natural(0, 3)]}, "for all columns, or for none"),
     "natural counts": (lambda: poisson(arrays()[1]), {"y": [pmdp.Natural(0, 9), pmdp.Natural(0, 40)]}, "known only with values moved"),
     "counts in private groups": (lambda: poisson(*arrays()[1:]), {"y": COUNTS}, "an observed variable for every column"),
-    "a regression": (_regression, {"y": REALS, "x": (-1, 1)}, "an observed variable for every column"),
     "values that are counted": (_counted, {"y": COUNTS}, "an observed variable for every column"),
 }
 
