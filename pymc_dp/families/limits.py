@@ -20,11 +20,6 @@ def single(bound: object) -> object:
 
 def finite_pair(name: str, bounds: object) -> tuple[float, float]:
     """Bounds of one observed variable as two finite floats, the lower one first."""
-    if isinstance(bounds, list | tuple | np.ndarray) and len(bounds) and all(map(is_pair, bounds)):
-        raise Refusal(
-            f"bounds of {name} are one pair for all of its columns. Write bounds={{{name!r}: (lower, upper)}} that hold all of them, or an"
-            f" observed variable for every column, as with observed={name}[:, 0], and bounds of each."
-        )
     try:
         lower, upper = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
         if isinstance(bounds, set | frozenset):
