@@ -351,3 +351,50 @@ def test_what_columns_cannot_have_is_refused(name):
 def test_an_observed_variable_for_every_column_has_bounds_of_its_own():
     released = pmdp.release(_apart(), epsilon=1.0, bounds={"y": REALS[0], "z": REALS[1], "x": (-1, 1)})
     assert [statistic.variable for statistic in released.statistics] == ["y", "z"]
+
+
+def _several(kind):
+    """Three columns: of sums, of a regression, of vectors, and of a covariate; and bounds of what else there is."""
+    rng = np.random.default_rng(1)
+    x, Y = rng.uniform(-1, 1, N), rng.normal([0, 40, 3], [1, 9, 1], (N, 3))
+    with pm.Model() as model:
+        a = pm.Normal("a", 0, 50, shape=3)
+        if kind == "vectors":
+            pm.MvNormal("y", a, np.diag([1.0, 81.0, 1.0]), observed=Y)
+        elif kind == "a covariate":
+            pm.Normal("z", pm.Data("y", Y) @ a, 1, observed=x)
+        else:
+            line = pm.Data("x", x)[:, None] * pm.Normal("b", shape=3) if kind == "a regression" else 0.0
+            pm.Normal("y", a + line, 1, observed=Y)
+    return (
+        model,
+        {"a regression": {"x": (-1, 1)}, "a covariate": {"z": (-1, 1)}}.get(kind, {}),
+        {"vectors": {"public": ["y:0"]}}.get(kind, {}),
+    )
+
+
+THREE = [(-3.0, 3.0), (0.0, 80.0), (-1.0, 7.0)]
+SPELLED = {
+    "by label": {"low": THREE[0], "high": THREE[1], "mid": THREE[2]},
+    "all lower ends first": np.array(THREE).T,
+    "two lists": (np.array(THREE)[:, 0].tolist(), np.array(THREE)[:, 1].tolist()),
+    "a table": pd.DataFrame(THREE).T,
+}
+
+
+@pytest.mark.parametrize("kind", ["sums", "a regression", "vectors", "a covariate"])
+@pytest.mark.parametrize("spelled", SPELLED)
+def test_bounds_that_are_written_otherwise_are_refused_and_what_is_named_works(kind, spelled):
+    model, more, public = _several(kind)
+    words = refused(pmdp.release, model, epsilon=1.0, bounds={**more, "y": SPELLED[spelled]}, **public) or ""
+    assert "bounds of y are pairs in a list, in the order of the columns" in words
+    named = eval(words.partition("Write bounds=")[2].removesuffix("."))
+    assert named == {"y": THREE}
+    assert pmdp.release(model, epsilon=1.0, bounds={**more, **named}, **public).statistics
+
+
+def test_other_things_are_refused_in_words_that_name_a_list():
+    model, _, _ = _several("sums")
+    for bounds in ([THREE[0], None, THREE[2]], pd.Series(THREE), 3.0):
+        words = refused(pmdp.release, model, epsilon=1.0, bounds={"y": bounds})
+        assert "where it has several columns a list of such pairs, one for each" in (words or "")
