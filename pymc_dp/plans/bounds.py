@@ -267,7 +267,10 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
     columns = {placeholder.name: prod(e or 1 for e in shape_entries(placeholder)) for k in spec.likelihoods for placeholder in k.inputs}
     columns |= {name: prod(k.columns) * (k.levels if k.distribution == "MvNormal" else 1) for name, k in by_name.items()}
     for name in bounds:
-        check_spelling(name, bounds[name], columns.get(name, 1))
+        given = bounds[name]
+        check_spelling(name, given, columns.get(name, 1))
+        if isinstance(given, list | tuple) and any(isinstance(one, Bins) for one in given):
+            raise Refusal(f"Bins of {name} are the same for all of its columns. {APART.format(name)}. Or write one pymc_dp.Bins for all.")
         if isinstance(bounds[name], Bins):
             if name not in by_name and (words := no_bins(spec, name)):
                 raise Refusal(words)

@@ -314,6 +314,42 @@ def _counted():
     return model
 
 
+def _tailed(y=None, *others):
+    y = arrays()[0] if y is None else y
+    with pm.Model() as model:
+        for name, values in zip(("y", "z"), (y, *others), strict=False):
+            pm.StudentT(name, nu=4, mu=pm.Normal(f"mu_{name}", 0, 50, shape=values.shape[1:]), sigma=9.0, observed=values)
+    return model
+
+
+def _columns_apart(kind):
+    """What is named in place of bounds of columns: a variable for each."""
+    real, whole, g = arrays()
+    if kind == "bins":
+        return _tailed(*real.T)
+    with pm.Model() as model:
+        m, alpha = pm.Gamma("m", 2, 1, shape=(3, 2)), pm.Gamma("alpha", 2, 1)
+        for c, name in enumerate(("y", "z")):
+            if kind == "groups":
+                pm.Poisson(name, m[pm.Data(f"g_{name}", g), c], observed=whole[:, c])
+            elif kind == "counted":
+                pm.NegativeBinomial(name, mu=m[0, c], alpha=alpha, observed=whole[:, c])
+            else:
+                pm.Dirichlet(name, m[:, c], observed=np.full((N, 3), 1 / 3))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds"),
+    [
+        ("groups", {"y": (0, 6), "z": (5, 36)}), ("counted", {"y": (0, 6), "z": (5, 36)}),
+        ("shares", {"y": (0.01, 0.5), "z": (0.1, 0.9)}), ("bins", {"y": pmdp.Bins(-2, 6, 8), "z": pmdp.Bins(16, 80, 9)}),
+    ],
+)  # fmt: skip
+def test_what_is_named_in_place_of_bounds_of_columns_works(kind, bounds):
+    assert len(pmdp.release(_columns_apart(kind), epsilon=1.0, bounds=bounds).statistics) == 2
+
+
 def _shares():
     with pm.Model() as model:
         pm.Dirichlet("y", pm.Gamma("a", 2, 1, shape=(2, 3)), observed=np.full((N, 2, 3), 1 / 3))
@@ -338,6 +374,7 @@ REFUSED = {
     "some natural": (lambda: normal(arrays()[0]), {"y": [(0, 1), pmdp.Natural(0, 3)]}, "for all columns, or for none"),
     "natural counts": (lambda: poisson(arrays()[1]), {"y": [pmdp.Natural(0, 9), pmdp.Natural(0, 40)]}, "known only with values moved"),
     "counts in private groups": (lambda: poisson(*arrays()[1:]), {"y": COUNTS}, "an observed variable for every column"),
+    "bins": (_tailed, {"y": [pmdp.Bins(-2, 6, 8), pmdp.Bins(16, 80, 9)]}, "an observed variable for every column"),
     "values that are counted": (_counted, {"y": COUNTS}, "an observed variable for every column"),
 }
 
