@@ -3447,6 +3447,40 @@ MUTANTS = (
         "what is suppressed before the noise and after it is told apart",
         "test_suppressed.py::test_what_is_not_understood_is_refused[after the noise]",
     ),
+    # ---------- columns with bounds of their own
+    Mutant(
+        "every outcome within the bounds of the first", "releases/totals.py",
+        "lower, upper = planned.domain.columns[column]", "lower, upper = planned.domain.columns[0]",
+        "every outcome of a regression is released as a variable of its own is",
+        "test_columns_of_regressions.py::test_every_column_is_released_as_a_variable_of_its_own_is[private]",
+    ),
+    Mutant(
+        "an intercept in the units of the user", "private_models/rewrite.py", "middle[..., None] * of_intercept", "0 * of_intercept",
+        "outcomes have the law that they have in units of their own",
+        "test_columns_of_regressions.py::test_the_law_is_that_of_outcomes_that_are_scaled_before[private-True]",
+    ),
+    Mutant(
+        "outcomes expected within the bounds of all", "releases/division.py", "if columns else (regression", "if False else (regression",
+        "epsilon is divided as outcomes in units of their own need it",
+        "test_columns_of_regressions.py::test_epsilon_is_divided_as_among_outcomes_that_are_scaled_before",
+    ),
+    Mutant(
+        "columns of a draw within the bounds of the first", "plans/rowwise.py",
+        "return domain.columns or (", "return (domain.columns[0],) * many if domain.columns else (",
+        "a draw from the posterior costs what a record can do within the bounds of its columns",
+        "test_bounds_of_columns.py::test_scores_and_cost_are_those_of_variables_of_their_own[reals-replace]",
+    ),
+    Mutant(
+        "a column is moved into the bounds of all", "families/family.py", "    if domain.columns:\n", "    if False:\n",
+        "every value is moved into the bounds of its own column",
+        "test_bounds_of_columns.py::test_no_two_records_are_further_apart_than_is_paid_for[reals]",
+    ),
+    Mutant(
+        "published sums of all columns in units of the first", "publications/sums_of_cells.py",
+        "for part in parts]  # of two", "for part in parts[:1] * len(parts)]  # of two",
+        "a published sum is in the units of its column",
+        "test_sums_by_column.py::test_sums_of_columns_are_those_of_variables_of_their_own[Normal-False]",
+    ),
     # ---------- what one record could make fail
     Mutant(
         "priors asked of the whole model", "private_models/settings.py", "priors = priors_of(spec)", "priors = model",

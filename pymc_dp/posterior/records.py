@@ -14,8 +14,7 @@ import pytensor
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 
-from pymc_dp.families.by_column import columns_of
-from pymc_dp.families.family import Domain, complete
+from pymc_dp.families.family import complete
 from pymc_dp.families.grid import nearest_level
 from pymc_dp.models.spec import ModelSpec, RecordPaths
 from pymc_dp.models.unknowns import by_name
@@ -117,7 +116,7 @@ class Reading:
         for k, (likelihood, value, domain) in enumerate(zip(rows.likelihoods, rows.values, rows.domains, strict=True)):
             raw = as_many(records_of(paths[likelihood.name].observed), 0, public.many)
             fill = rows.fills.get(likelihood.name, domain.fill)
-            observed = _within_bounds(raw, replace(domain, fill=fill)).reshape(public.many, *likelihood.columns)
+            observed = complete(raw, replace(domain, fill=fill)).reshape(public.many, *likelihood.columns)
             whole = np.rint(observed) if value.type.dtype == "int64" else observed
             exact[value] = np.ascontiguousarray(of_type(whole, value))  # in rows, as a record alone lies: NumPy adds up in that order
             private = {
@@ -140,14 +139,6 @@ class Reading:
     def values(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
         """Numbers (..., P) by the names of the unknowns, each in its own shape."""
         return by_name(self.rows.unknowns, numbers)
-
-
-def _within_bounds(values: np.ndarray, domain: Domain) -> np.ndarray:
-    """Observed values of every record, filled and moved into their bounds, which every column may have for itself."""
-    if not domain.columns:
-        return complete(values, domain)
-    flat = values.reshape(len(values), len(domain.columns))
-    return np.stack([complete(flat[:, c], part) for c, part in enumerate(columns_of(domain))], axis=1)
 
 
 def codes_of(entries: list[Entry], exact: Mapping[Variable, np.ndarray], many: int) -> np.ndarray:

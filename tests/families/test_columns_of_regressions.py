@@ -166,15 +166,17 @@ def test_the_law_is_that_of_outcomes_that_are_scaled_before(setting, aware, exac
 
 
 def test_epsilon_is_divided_as_among_outcomes_that_are_scaled_before():
-    x, y, g = arrays()
-    models = [(together(x, y, g), PAIRS), scaled(x, y, g, PAIRS)]
     shares = []
-    for model, bounds in models:
-        with model:
-            pm.Bernoulli("seen", pm.Beta("p", 1, 1), observed=g > 0)
-        parts = pmdp.inspect(model, bounds={"x": (-1, 1), "y": bounds}, epsilon=1.0).parts
-        shares.append([float(part.share) for part in parts])
-    assert shares[0] == shares[1]
+    for middle, half, bounds in (([0.0, 0.0], [1.0, 1.0], PAIRS), ([2.0, 48.0], [4.0, 32.0], (-1, 1))):
+        middle, half = pt.stack(middle), pt.stack(half)
+        with pm.Model() as model:
+            x, a, b = pm.Data("x", arrays()[0]), pm.Normal("a", [2, 48], [1, 8], shape=2), pm.Normal("b", 0, [0.5, 4], shape=2)
+            pm.Normal("y", (a - middle + x[:, None] * b) / half, pm.HalfNormal("s", [0.5, 4], shape=2) / half, observed=np.zeros((N, 2)))
+            pm.Normal("z", pm.Normal("m", 0, 1), 1.0, observed=np.zeros(N))
+        for epsilon in (3.0, 10.0, 30.0):
+            parts = pmdp.inspect(model, bounds={"x": (-1, 1), "y": bounds, "z": (-4, 4)}, epsilon=epsilon).parts
+            shares.append([float(part.share) for part in parts])
+    assert shares[:3] == shares[3:]
 
 
 def _counts():
