@@ -1910,7 +1910,7 @@ MUTANTS = (
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
     ),
     Mutant(
-        "bounds of a column that nobody looks at", "plans/moments.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
+        "bounds of a column that nobody looks at", "plans/bounds.py", "            check_bounds(family, name, pair)\n", "",
         "counts are clamped at whole numbers",
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from pymc_dp.families.family import Domain
-from pymc_dp.families.limits import check_bounds
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
@@ -111,9 +110,6 @@ def _response(
     several = []
     for pair in declared:
         response = ends_of(name, pair, (q,), whole=False)
-        if likelihood.family is not None and name in bounds:
-            for ends in zip(*response, strict=True):  # however they were spelled
-                check_bounds(likelihood.family, name, ends)
         if likelihood.distribution == "LogNormal":
             if not (response[0] > 0).all():
                 raise Unreduced(f"bounds of {name} must be positive. Write for example bounds={{{name!r}: (0.1, 10)}}")
