@@ -90,6 +90,11 @@ def test_natural_bounds_are_bounds():
     assert sampled(students(Y), epsilon=4.0, bounds={"y": natural}, points=21).posterior["m"].size == 1
 
 
+def test_a_mode_takes_them():
+    tree = pmdp.find_MAP(model=students(Y), epsilon=4.0, bounds={"y": REALS}, points=51)
+    assert abs(float(tree["m"])) <= 1
+
+
 def test_updates_that_pay_as_they_go_take_them():
     mechanism = pmdp.Gibbs(sweeps=2)
     with pm.Model() as model:
