@@ -15,9 +15,10 @@ from pymc.distributions.transforms import _default_transform
 from pymc.model.fgraph import ModelFreeRV, ModelPotential
 from pytensor.graph.basic import Variable, equal_computations
 from pytensor.tensor.linalg import Cholesky
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
-from pymc_dp.models.structure import Unreduced, above, constant_value, scalar_name, substitute
+from pymc_dp.models.structure import Unreduced, above, constant_value, index_by_axis, scalar_name, substitute, without_casts
 from pymc_dp.plans.bounds import Bounded, covariate_bounds
 from pymc_dp.plans.hints import NoDensity
 from pymc_dp.privacy.accounting import Refusal
@@ -104,7 +105,8 @@ def _may_be_none(comparison: Variable) -> bool:
 
 def _rows(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> dict[Variable, Variable]:
     """What stands for records: all combinations of levels and of ends of bounds, or some where these are many; only of what is known."""
-    choices = {placeholder: _choices(placeholder, covariates.get(placeholder.name)) for placeholder in likelihood.inputs}
+    tables = _lengths_of_tables(likelihood)
+    choices = {p: _choices(p, covariates.get(p.name), tables.get(p.variable, 1)) for p in likelihood.inputs}
     known = {placeholder: several for placeholder, several in choices.items() if several}
     of_entries = [options for several in known.values() for options in several]
     if not of_entries:
@@ -125,7 +127,20 @@ def _rows(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> dict[Var
     return rows
 
 
-def _choices(placeholder: Placeholder, bounded: Bounded | None) -> list[tuple[float, ...]]:
+def _lengths_of_tables(likelihood: Likelihood) -> dict[Variable, int]:
+    """Of every index the length of the shortest table that it points into, where that is known."""
+    lengths: dict[Variable, int] = {}
+    indices = {placeholder.variable for placeholder in likelihood.inputs if placeholder.index}
+    for node in (v.owner for v in above([*likelihood.parameters]) if v.owner is not None and isinstance(v.owner.op, AdvancedSubtensor)):
+        for axis, entry in enumerate(index_by_axis(node)):
+            index = None if isinstance(entry, slice) else without_casts(node.inputs[1 + entry])
+            length = constant_value(node.inputs[0].shape[axis]) if index in indices else None
+            if index is not None and length is not None:
+                lengths[index] = min(int(length), lengths.get(index, int(length)))
+    return lengths
+
+
+def _choices(placeholder: Placeholder, bounded: Bounded | None, length: int) -> list[tuple[float, ...]]:
     """The values at which each of one record's entries is taken; nothing where they are not known without reading."""
     shape = [length for axis, length in enumerate(placeholder.variable.type.shape) if axis != placeholder.axis]
     if placeholder.axis is None or None in shape:
@@ -136,7 +151,7 @@ def _choices(placeholder: Placeholder, bounded: Bounded | None) -> list[tuple[fl
     if bounded is not None:
         return list(zip(bounded.lower.ravel(), bounded.upper.ravel(), strict=True))
     if placeholder.index:
-        return [tuple(range(placeholder.levels or 1))] * many  # of a public one, the first
+        return [tuple(range(placeholder.levels or length))] * many
     return []
 
 

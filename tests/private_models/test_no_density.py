@@ -36,6 +36,10 @@ def rates_of_groups(rate=lambda: pm.Normal("a", 1, 1, shape=3)):
     return {"k": COUNTS}
 
 
+def rates_of_public_groups(rate=lambda: pm.Normal("a", 1, 1, shape=3)):
+    return rates_of_groups(rate)
+
+
 def spread(sigma=lambda: pm.Normal("s")):
     pm.Normal("y", pm.Normal("m", shape=3)[R.g], sigma(), observed=R.x)
     return {"y": REALS}
@@ -79,6 +83,7 @@ OFTEN = [
     (probability_of_a_covariate, {}, "a probability of y is below 0 or above 1", lambda x: pm.math.sigmoid(pm.Normal("a") + x)),
     (probability_at_levels, {}, "a probability of y is below 0 or above 1", lambda x: pm.Beta("p", 1, 1, shape=3)[x]),
     (rates_of_groups, {}, "a rate or spread of k is negative", lambda: pm.HalfNormal("a", shape=3)),
+    (rates_of_public_groups, {"public": ["k:0"]}, "a rate or spread of k is negative", lambda: pm.HalfNormal("a", shape=3)),
     (spread, {}, "a rate or spread of y is negative", lambda: pm.HalfNormal("s")),
     (spread_beside_a_public_covariate, {"public": ["x"]}, "a rate or spread of y is negative", lambda: pm.HalfNormal("s")),
     (shares_of_a_mixture, {}, "a probability of k is below 0 or above 1", lambda: pm.Dirichlet("w", np.ones(2))),
