@@ -225,7 +225,11 @@ def _check_fills(spec: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str
 
 
 def _value(likelihood: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
-    """A placeholder for the observed values, and their domain."""
+    """A placeholder for the observed values, and their domain.
+
+    Columns may have bounds of their own: every record is moved into them, and what a record can do is the range of its log-likelihood over
+    all that lies within them, column by column.
+    """
     name = likelihood.name
     try:
         pairs = one_or_each(likelihood, bounds[name]) if bounds.get(name) is not None else []
