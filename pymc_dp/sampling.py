@@ -27,6 +27,7 @@ from pymc_dp.private_models.default_steps import default_steps
 from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
+from pymc_dp.private_models.no_density import no_density_by_prior
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.possible_starts import stopped_at
 from pymc_dp.private_models.prior_check import outside_by_prior
@@ -125,11 +126,14 @@ def inspect(
 
 @boundary
 def _described(model: pm.Model, protection: Protection, data: object) -> Inspection:
-    """The table, with what the priors put beyond the bounds."""
+    """The table, with what the priors put beyond the bounds, and where there is no density."""
     spec, shown = inspection_with_columns(model, protection, data)
     if protection.person is not None and data is None and not shown.problems:
         key_of(model, spec, protection.person)
-    return replace(shown, outside=outside_by_prior(spec, protection.bounds)) if protection.bounds and not shown.problems else shown
+    if shown.problems:
+        return shown
+    bounds = protection.bounds or {}
+    return replace(shown, outside=outside_by_prior(spec, bounds) if bounds else {}, no_density=no_density_by_prior(spec, bounds))
 
 
 @explained

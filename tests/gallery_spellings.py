@@ -275,3 +275,12 @@ def rows_with_what_was_a_matrix_of_correlations(r):
     corr, sd = pm.LKJCorr("corr", n=2, eta=2), pm.HalfNormal("sd", shape=2)
     pm.MvNormal("y", mu=pm.Normal("m", shape=2), cov=pt.diag(sd) @ corr @ pt.diag(sd), observed=r.YX)
     return {"bounds": {"y": [REALS, UNIT]}}
+
+
+@entry("linear")
+def two_outcomes_in_units_of_their_own(r):
+    """A matrix of outcomes, each with bounds of its own."""
+    a, b = pm.Normal("a", [2, 40], [5, 90], shape=2), pm.Normal("b", 0, [5, 90], shape=2)
+    y = np.column_stack([r.x, 48 + 16 * r.w])
+    pm.Normal("y", a + b * pm.Data("dose", r.z)[:, None], pm.HalfNormal("s", [1, 20], shape=2), observed=y)
+    return {"bounds": {"dose": (-1, 1), "y": [REALS, (32.0, 64.0)]}}

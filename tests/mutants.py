@@ -62,6 +62,23 @@ MUTANTS = (
         "chains start where there is a density", "test_possible.py::test_a_start_is_found_where_there_is_a_density",
     ),
     Mutant(
+        "orders that transforms keep are not heard", "private_models/no_density.py", "and not _kept_by_transforms(one)", "",
+        "what has a density by the priors is not said to have none",
+        "test_no_density.py::test_it_is_not_said_where_draws_from_priors_do_not_tell[ordered_probabilities]",
+    ),
+    Mutant(
+        "covariates at their lower ends only", "private_models/no_density.py",
+        "list(zip(bounded.lower.ravel(), bounded.upper.ravel(), strict=True))", "list(zip(bounded.lower.ravel(), strict=True))",
+        "how often priors lead where there is no density",
+        "test_no_density.py::test_it_is_said_as_often_as_pymc_has_no_density[probability_of_a_covariate]",
+    ),
+    Mutant(
+        "logarithms of negative numbers taken for probabilities", "private_models/no_density.py",
+        "if _may_be_none(comparison) or not holds(comparison)", "if not holds(comparison)",
+        "how often priors lead where there is no density",
+        "test_no_density.py::test_it_is_said_as_often_as_pymc_has_no_density[rate_in_a_logarithm]",
+    ),
+    Mutant(
         "all planned rows are one person's", "releases/simulated.py", "else np.arange(len(observed[likelihood.name])),\n",
         "else np.zeros(len(observed[likelihood.name])),\n", "a plan of persons is of the rows that count",
         "test_plan.py::test_a_plan_of_persons_is_of_rows_that_count_with_the_noise_of_their_release[indexed-replace]",
@@ -1901,7 +1918,7 @@ MUTANTS = (
         "test_rewrite.py::test_a_sampler_s_steps_of_a_size_are_as_long_as_what_is_told_of_it[coming and going-1000000.0]",
     ),
     Mutant(
-        "bounds of a column that nobody looks at", "plans/moments.py", "check_bounds(likelihood.family, likelihood.name, ends)", "pass",
+        "bounds of a column that nobody looks at", "plans/bounds.py", "            check_bounds(family, name, pair)\n", "",
         "counts are clamped at whole numbers",
         "test_scores.py::test_bounds_of_counts_are_whole_numbers_however_they_are_spelled[[(0, 0.5)]]",
     ),
@@ -3437,6 +3454,40 @@ MUTANTS = (
         "if any(isinstance(step, Suppressed) for step in later):", "if False:",
         "what is suppressed before the noise and after it is told apart",
         "test_suppressed.py::test_what_is_not_understood_is_refused[after the noise]",
+    ),
+    # ---------- columns with bounds of their own
+    Mutant(
+        "every outcome within the bounds of the first", "releases/totals.py",
+        "lower, upper = planned.domain.columns[column]", "lower, upper = planned.domain.columns[0]",
+        "every outcome of a regression is released as a variable of its own is",
+        "test_columns_of_regressions.py::test_every_column_is_released_as_a_variable_of_its_own_is[private]",
+    ),
+    Mutant(
+        "an intercept in the units of the user", "private_models/rewrite.py", "middle[..., None] * of_intercept", "0 * of_intercept",
+        "outcomes have the law that they have in units of their own",
+        "test_columns_of_regressions.py::test_the_law_is_that_of_outcomes_that_are_scaled_before[private-True]",
+    ),
+    Mutant(
+        "outcomes expected within the bounds of all", "releases/division.py", "if columns else (regression", "if False else (regression",
+        "epsilon is divided as outcomes in units of their own need it",
+        "test_columns_of_regressions.py::test_epsilon_is_divided_as_among_outcomes_that_are_scaled_before",
+    ),
+    Mutant(
+        "columns of a draw within the bounds of the first", "plans/rowwise.py",
+        "return domain.columns or (", "return (domain.columns[0],) * many if domain.columns else (",
+        "a draw from the posterior costs what a record can do within the bounds of its columns",
+        "test_bounds_of_columns.py::test_scores_and_cost_are_those_of_variables_of_their_own[reals-replace]",
+    ),
+    Mutant(
+        "a column is moved into the bounds of all", "families/family.py", "    if domain.columns:\n", "    if False:\n",
+        "every value is moved into the bounds of its own column",
+        "test_bounds_of_columns.py::test_no_two_records_are_further_apart_than_is_paid_for[reals]",
+    ),
+    Mutant(
+        "published sums of all columns in units of the first", "publications/sums_of_cells.py",
+        "for part in parts]  # of two", "for part in parts[:1] * len(parts)]  # of two",
+        "a published sum is in the units of its column",
+        "test_sums_by_column.py::test_sums_of_columns_are_those_of_variables_of_their_own[Normal-False]",
     ),
     # ---------- what one record could make fail
     Mutant(

@@ -2,6 +2,8 @@
 negative, with the right sum.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pymc_dp.families.family import Family
@@ -18,19 +20,42 @@ def single(bound: object) -> object:
     return bound.item() if isinstance(bound, np.ndarray) and not bound.ndim else bound
 
 
+def check_spelling(name: str, bounds: object, many: int) -> None:
+    """Refuse bounds of so many columns that are written otherwise than as one pair, or as a list of pairs: by label, or all ends by side.
+
+    Two columns whose lower ends stand before their upper ones cannot be told from a list of pairs.
+    """
+    if many < 2 or is_pair(bounds):
+        return
+    pairs = list(bounds.values()) if isinstance(bounds, Mapping) else []
+    try:
+        sides = np.asarray(bounds, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        sides = np.zeros(0)
+    if sides.shape == (2, many) and many > 2:
+        pairs = sides.T.tolist()
+    if pairs and all(map(is_pair, pairs)):
+        shown = [f"({as_number(lower)}, {as_number(upper)})" for lower, upper in pairs]
+        listed = ", ".join(shown if len(shown) <= 6 else [*shown[:2], "..."])
+        raise Refusal(f"bounds of {name} are pairs in a list, in the order of the columns. Write bounds={{{name!r}: [{listed}]}}.")
+
+
+def as_number(bound: object) -> str:
+    """A bound as one would write it."""
+    return f"{bound:.6g}" if isinstance(bound, int | float) else repr(bound)
+
+
 def finite_pair(name: str, bounds: object) -> tuple[float, float]:
     """Bounds of one observed variable as two finite floats, the lower one first."""
-    if isinstance(bounds, list | tuple | np.ndarray) and len(bounds) and all(map(is_pair, bounds)):
-        raise Refusal(
-            f"bounds of {name} are one pair for all of its columns. Write bounds={{{name!r}: (lower, upper)}} that hold all of them, or an"
-            f" observed variable for every column, as with observed={name}[:, 0], and bounds of each."
-        )
     try:
         lower, upper = (float(bound) for bound in bounds)  # type: ignore[attr-defined]
         if isinstance(bounds, set | frozenset):
             raise TypeError
     except (TypeError, ValueError, OverflowError):
-        raise Refusal(f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}.") from None
+        raise Refusal(
+            f"bounds of {name} must be a pair of numbers. Write bounds={{{name!r}: (lower, upper)}}, or where it has several columns a list"
+            " of such pairs, one for each."
+        ) from None
     if not (np.isfinite([lower, upper]).all() and lower < upper):
         raise Refusal(f"bounds of {name} must be finite, the lower one first. Write bounds={{{name!r}: (lower, upper)}}.")
     return lower, upper

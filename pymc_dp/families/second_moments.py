@@ -44,7 +44,7 @@ class Regression:
     lower, upper : tuple of float
         Bounds of what is released of the features; of public ones, minus and plus their largest absolute value.
     response_lower, response_upper : tuple of float
-        Bounds of the q responses.
+        Bounds of the q responses; of columns with bounds of their own (``Domain.columns``) -1 and 1, to which each is scaled by its own.
     scale_known : bool
         Whether sigma, or the covariance, is known: then squares and products of responses are not needed.
     counted : bool
@@ -227,6 +227,10 @@ class Regression:
 
     def sensitivity(self, moves: bool = True) -> Sensitivity:
         """How far one record, replaced in its cell, can move the released sums together (docs/theory.md).
+
+        Without a link it does not rest on bounds, because every entry lies on the grid of [-1, 1] whatever they are. So it is the same of
+        columns of the response that have bounds of their own, and in all columns together a record moves the sums by what it moves those
+        of one, times how many they are.
 
         Where records are counted, another one may be in another cell (``moves``), or in the same one, or bring nothing.
 

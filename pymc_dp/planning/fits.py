@@ -15,7 +15,7 @@ from pymc_dp.models.simulated_values import distribution_on
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import substitute
 from pymc_dp.planning.records import Simulated
-from pymc_dp.plans.inspection import drawn_of
+from pymc_dp.plans.naming import drawn_of
 from pymc_dp.plans.widths import QUANTILES
 from pymc_dp.privacy.guard import quiet
 from pymc_dp.private_models.diagnostics import problems_of_chains

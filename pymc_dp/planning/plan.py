@@ -12,7 +12,7 @@ from pymc_dp.audits.progress import progress
 from pymc_dp.planning.covariates import assumptions
 from pymc_dp.planning.fits import Fit, Sampler, fit_without_privacy, private_fit
 from pymc_dp.planning.records import Simulated, planned_records, simulated_records, simulated_unknowns
-from pymc_dp.plans.inspection import drawn_of
+from pymc_dp.plans.naming import drawn_of
 from pymc_dp.plans.person import Person
 from pymc_dp.plans.plan import planned_release
 from pymc_dp.plans.protection import Individual, protection_of, with_records

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dp.families.family import Domain
-from pymc_dp.families.limits import check_bounds, is_pair, single
+from pymc_dp.families.limits import check_bounds, check_spelling, is_pair, single
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.problems import is_of_potential
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
@@ -264,7 +264,13 @@ def bounds_by_name(spec: ModelSpec, bounds: Mapping[str, object] | None) -> dict
         near = [meant for name in unknown for meant in names if get_close_matches(name.lower(), [meant.lower()])]
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise Refusal(f"bounds must name observed variables and private covariates. {listed}{hint}")
+    columns = {placeholder.name: prod(e or 1 for e in shape_entries(placeholder)) for k in spec.likelihoods for placeholder in k.inputs}
+    columns |= {name: prod(k.columns) * (k.levels if k.distribution == "MvNormal" else 1) for name, k in by_name.items()}
     for name in bounds:
+        given = bounds[name]
+        check_spelling(name, given, columns.get(name, 1))
+        if isinstance(given, list | tuple) and any(isinstance(one, Bins) for one in given):
+            raise Refusal(f"Bins of {name} are the same for all of its columns. {APART.format(name)}. Or write one pymc_dp.Bins for all.")
         if isinstance(bounds[name], Bins):
             if name not in by_name and (words := no_bins(spec, name)):
                 raise Refusal(words)

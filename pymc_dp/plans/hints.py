@@ -4,6 +4,7 @@ protected.
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod, sqrt
 
@@ -12,6 +13,7 @@ from pymc_dp.plans.person import EXAMPLE
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import ALL_ROWS, protected, rho_of
 from pymc_dp.privacy.guard import PACKAGE
+from pymc_dp.privacy.layout import as_written
 
 DELTA = Fraction(1, 10**6)
 """At which Gaussian noise is compared, at epsilon 1. At an epsilon of .1 it is an eighth narrower beside Laplace noise than at 1."""
@@ -27,6 +29,25 @@ class SparseCellsWarning(UserWarning):
     >>> import warnings
     >>> warnings.simplefilter("error", pmdp.SparseCellsWarning)  # stop there, before anything is spent
     """
+
+
+@dataclass(frozen=True, repr=False)
+class NoDensity:
+    """Why an observed variable often has no density where its priors lead.
+
+    Attributes
+    ----------
+    variable : str
+    share : float
+        Of draws from the priors.
+    reason : str
+        A sentence that says what to write instead.
+    """
+
+    variable: str
+    share: float
+    reason: str
+    __repr__ = as_written
 
 
 def gaussian_width(sensitivity: Sensitivity, part: Fraction = Fraction(1)) -> float:

@@ -7,7 +7,6 @@ from html import escape
 from math import log
 
 import numpy as np
-from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
 from pymc_dp.families.residuals import residuals_in_words
 from pymc_dp.families.scores import ROUNDS
@@ -18,9 +17,8 @@ from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS, bins_in_words
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.division import Divided
-from pymc_dp.plans.hints import gaussian_width, numbers_of, promise_in_words
+from pymc_dp.plans.hints import NoDensity, gaussian_width, numbers_of, promise_in_words
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
-from pymc_dp.plans.naming import Drawn
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.plan import planned
 from pymc_dp.plans.pooled import may_pool, pooling_in_words
@@ -102,6 +100,8 @@ class Inspection:
         What was declared of missing values, by name: "left out", or the level that they count as.
     outside : dict of str to float
         The prior probability that a value lies beyond its bounds, by name, as far as it is known without records: ``outside_by_prior``.
+    no_density : tuple of NoDensity
+        Observed variables without a density at many draws from the priors, as far as it is known without records.
     disjoint : tuple of tuples of str
         Groups of observed variables of which the user says that each person has records in only one.
     columns : tuple of (str, str)
@@ -130,6 +130,7 @@ class Inspection:
     records: str = ""
     missing: Missing = field(default_factory=dict)
     outside: Mapping[str, float] = field(default_factory=dict)
+    no_density: tuple[NoDensity, ...] = ()
     disjoint: Groups = ()
     columns: tuple[tuple[str, str], ...] = ()
     parts: tuple[Divided, ...] = ()
@@ -187,6 +188,8 @@ class Inspection:
             covariates = any(use == "covariate" for _, use, _ in self.arrays)
             given = "; with covariates in the middle of their bounds, or at each of their levels" if covariates else ""
             yield "beyond the bounds by the prior", f"{shares}{given}"
+        for found in self.no_density:
+            yield "no density by the prior", found.reason
         if self.columns:
             read_as = ", ".join(f"{name} ({kind})" for name, kind in self.columns)
             yield "columns of data", f"{read_as}; none was read, and dates, and text that is none of these, will count as missing"
@@ -283,12 +286,6 @@ def inspection_of(spec: ModelSpec, protection: Protection) -> Inspection:
         missing=missing,
         disjoint=disjoint,
     )
-
-
-def drawn_of(spec: ModelSpec) -> tuple[Drawn, ...]:
-    """The variables of which there will be draws."""
-    variables = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
-    return tuple(Drawn(v.owner.op.name, tuple(v.owner.op.dims), v.type.ndim) for v in variables)
 
 
 def _row(

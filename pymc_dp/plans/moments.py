@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from pymc_dp.families.family import Domain
-from pymc_dp.families.limits import check_bounds
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
@@ -21,6 +20,7 @@ from pymc_dp.plans.bounds import (
     ends_of,
     feature_bounds,
     one_or_each,
+    pairs_of,
     predictor_name,
 )
 from pymc_dp.plans.cells import FEW_CELLS, MOST_CELLS, check_tables, levels_of
@@ -68,24 +68,14 @@ def planned_moments(
     counted = sizes != "public"
     basis, lower, upper = released_basis(likelihood, covariates, *feature_bounds(likelihood, linear, covariates))
     q = likelihood.levels if likelihood.distribution == "MvNormal" else 1
-    declared = bounds.get(likelihood.name, (0.0, 1.0))
-    if q == 1:
-        declared, *others = one_or_each(likelihood, declared)
-        if others:
-            raise Unreduced(f"its second moments are released within one pair of bounds for all columns. {APART.format(likelihood.name)}")
-    response = ends_of(likelihood.name, declared, (q,), whole=False)
-    if likelihood.family is not None and likelihood.name in bounds:
-        for ends in zip(*response, strict=True):  # however they were spelled
-            check_bounds(likelihood.family, likelihood.name, ends)
-    if likelihood.distribution == "LogNormal":
-        if not (response[0] > 0).all():
-            raise Unreduced(f"bounds of {likelihood.name} must be positive. Write for example bounds={{{likelihood.name!r}: (0.1, 10)}}")
-        response = (np.log(response[0]), np.log(response[1]))
+    response, columns = _response(likelihood, bounds, q)
     private = tuple(private or (counted and k > 0) for k, private in enumerate(linear.private))
     predictor = (0.0, 0.0)
     if linear.link:
         name = predictor_name(likelihood)
-        ends = ends_of(name, bounds[name], (1,), whole=False)
+        if len(set(pairs := pairs_of(bounds[name]))) > 1:
+            raise Unreduced(f"its scores are released within one pair of bounds of {name} for all columns. {APART.format(likelihood.name)}")
+        ends = ends_of(name, pairs[0] if pairs else bounds[name], (1,), whole=False)
         predictor = (float(ends[0][0]), float(ends[1][0]))
         response = (np.zeros(1), response[1])  # scores are centred on means of counts that are clamped from above alone
         if not LEAST_PREDICTOR <= predictor[1] - predictor[0] <= MOST_PREDICTOR or max(map(abs, predictor)) > MOST_PREDICTOR:
@@ -96,12 +86,40 @@ def planned_moments(
         public_norm=float(len(private) - sum(private)), public_square=float(len(private) - sum(private)),
         basis=basis, probed=CovariateFeatures(likelihood, {name: bounded.plain for name, bounded in covariates.items()}).probed(),
     )  # fmt: skip
-    domain = Domain(float(response[0].min()), float(response[1].max()), likelihood.levels, likelihood.unknown, likelihood.known)
+    outermost = np.array(columns or list(zip(*response, strict=True)))
+    domain = Domain(
+        float(outermost[:, 0].min()), float(outermost[:, 1].max()), likelihood.levels, likelihood.unknown, likelihood.known, columns=columns
+    )
     domain = as_declared(domain, bounds.get(likelihood.name))
     moves = "kept" if exchanged else sizes
     regression = replace(regression, multipliers=_multipliers(regression, likelihood, moves, grid))
     sensitivity = sensitivity_of_sums(regression, likelihood, moves, grid)
     return PlannedStatistic(likelihood, "linear", domain, sizes, grid, regression, covariates, regression.statistics(), sensitivity)
+
+
+def _response(
+    likelihood: Likelihood, bounds: Mapping[str, object], q: int
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[tuple[float, float], ...]]:
+    """Bounds of the q responses, of their logarithms where these are normal; and of every column, where these have bounds of their own.
+
+    Then responses are released as values of (-1, 1), to which every column is scaled by its own bounds.
+    """
+    name, declared = likelihood.name, [bounds.get(likelihood.name, (0.0, 1.0))]
+    if q == 1:
+        declared = one_or_each(likelihood, declared[0])
+    several = []
+    for pair in declared:
+        response = ends_of(name, pair, (q,), whole=False)
+        if likelihood.distribution == "LogNormal":
+            if not (response[0] > 0).all():
+                raise Unreduced(f"bounds of {name} must be positive. Write for example bounds={{{name!r}: (0.1, 10)}}")
+            response = (np.log(response[0]), np.log(response[1]))
+        several.append(response)
+    if len(several) == 1:
+        return several[0], ()
+    if likelihood.linear is not None and likelihood.linear.link:
+        raise Unreduced(f"its scores are released within one pair of bounds for all columns. {APART.format(name)}")
+    return (np.array([-1.0]), np.array([1.0])), tuple((float(lower[0]), float(upper[0])) for lower, upper in several)
 
 
 def _multipliers(regression: Regression, likelihood: Likelihood, moves: str, grid: Grid) -> tuple[int, int]:

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from pymc.model.fgraph import ModelDeterministic, ModelFreeRV
 
+from pymc_dp.models.spec import ModelSpec
 from pymc_dp.privacy.accounting import Refusal
 
 KINDS: tuple[tuple[type, ...], ...] = (
@@ -31,6 +33,12 @@ class Drawn(NamedTuple):
     name: str
     dims: tuple[str | None, ...]
     ndim: int
+
+
+def drawn_of(spec: ModelSpec) -> tuple[Drawn, ...]:
+    """The variables of which there will be draws."""
+    variables = [v for v in spec.kept if isinstance(v.owner.op, ModelFreeRV | ModelDeterministic)]
+    return tuple(Drawn(v.owner.op.name, tuple(v.owner.op.dims), v.type.ndim) for v in variables)
 
 
 def check_names(variables: Iterable[Drawn], coords: Mapping[str, Iterable[object] | None]) -> None:

@@ -4,7 +4,7 @@ Nothing here reads a record.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from math import prod
 from operator import add
@@ -23,7 +23,7 @@ from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
 from pymc_dp.models.truncated_priors import within_intervals
 from pymc_dp.models.unknowns import Unknown, by_name, unknown_of
 from pymc_dp.plans.bins import Bins
-from pymc_dp.plans.bounds import Bounded, covariate_bounds
+from pymc_dp.plans.bounds import Bounded, covariate_bounds, one_or_each
 from pymc_dp.plans.missing import LEFT_OUT, leave_out, no_level
 from pymc_dp.plans.plan import declared
 from pymc_dp.plans.protection import Protection
@@ -209,7 +209,10 @@ def _kept(likelihood: Likelihood, left_out: Collection[str]) -> Variable | None:
 
 def _check_fills(spec: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str, Bounded], fills: Mapping[str, float]) -> None:
     """Refuse a level that missing values count as where it is none that the variable can have."""
-    ends = {likelihood.name: (domain.lower, domain.upper) for likelihood, domain in zip(spec.likelihoods, domains, strict=True)}
+    ends = {}
+    for likelihood, domain in zip(spec.likelihoods, domains, strict=True):
+        lowers, uppers = zip(*ends_of_columns(domain, 1), strict=True)
+        ends[likelihood.name] = max(lowers), min(uppers)
     inputs = [placeholder for likelihood in spec.likelihoods for placeholder in likelihood.inputs]
     ends |= {i.name: (0.0, (i.levels or 1) - 1.0) for i in inputs if i.private and i.index}
     ends |= {name: (float(bounded.lower.max()), float(bounded.upper.min())) for name, bounded in bounds.items()}
@@ -222,17 +225,28 @@ def _check_fills(spec: ModelSpec, domains: Sequence[Domain], bounds: Mapping[str
 
 
 def _value(likelihood: Likelihood, bounds: Mapping[str, object]) -> tuple[Variable, Domain]:
-    """A placeholder for the observed values, and their domain."""
-    name, pair = likelihood.name, None
-    if bounds.get(name) is not None:
-        pair = finite_pair(name, bounds[name])
+    """A placeholder for the observed values, and their domain.
+
+    Columns may have bounds of their own: every record is moved into them, and what a record can do is the range of its log-likelihood over
+    all that lies within them, column by column.
+    """
+    name = likelihood.name
+    try:
+        pairs = one_or_each(likelihood, bounds[name]) if bounds.get(name) is not None else []
+    except Unreduced as reason:
+        raise Refusal(f"{name} cannot be drawn from: {reason}.") from None
+    columns = tuple(finite_pair(name, pair) for pair in pairs)
+    for pair in columns:
         within = max(pair[0], likelihood.limits[0]), min(pair[1], likelihood.limits[1])
         if pair != within:
             raise Refusal(f"{name} is censored, and has no values beyond. Write bounds={{{name!r}: ({within[0]:g}, {within[1]:g})}}.")
     assert likelihood.make is not None
     drawn = likelihood.make(*[parameter.type() for parameter in likelihood.parameters])
     dtype = "int64" if "int" in str(drawn.type.dtype) else "float64"
-    return pt.tensor(f"{name}_value", dtype=dtype, shape=(None, *likelihood.columns)), likelihood.domain(pair)
+    domain = likelihood.domain((min(low for low, _ in columns), max(high for _, high in columns)) if columns else None)
+    if len(columns) > 1 and likelihood.natural is None:
+        domain = replace(domain, columns=columns)
+    return pt.tensor(f"{name}_value", dtype=dtype, shape=(None, *likelihood.columns)), domain
 
 
 def _density(likelihood: Likelihood, value: Variable, parameters: Sequence[Variable], kept: Variable | None) -> Variable:
@@ -253,12 +267,18 @@ def _density(likelihood: Likelihood, value: Variable, parameters: Sequence[Varia
     return (by_column if kept is None else pt.switch(kept, by_column, 0.0)).sum(axis=1)
 
 
+def ends_of_columns(domain: Domain, many: int) -> Sequence[tuple[float, float]]:
+    """The bounds of each of so many columns."""
+    return domain.columns or ((domain.lower, domain.upper),) * many
+
+
 def entries_of(rows: Rowwise, known: Mapping[Variable, np.ndarray]) -> list[Entry]:
     """All numbers of a record. ``known`` has the public arrays, whose values may be listed."""
     result = []
     for value, domain, likelihood in zip(rows.values, rows.domains, rows.likelihoods, strict=True):
-        levels = _levels(domain.lower, domain.upper) if value.type.dtype == "int64" else None
-        result += [Entry(value, 0, place, domain.lower, domain.upper, levels) for place in range(prod(likelihood.columns))]
+        for place, (lower, upper) in enumerate(ends_of_columns(domain, prod(likelihood.columns))):
+            levels = _levels(lower, upper) if value.type.dtype == "int64" else None
+            result.append(Entry(value, 0, place, lower, upper, levels))
     for kept, likelihood in zip(rows.kept, rows.likelihoods):
         if kept is not None:
             result += [Entry(kept, 0, place, 0.0, 1.0, (0.0, 1.0)) for place in range(prod(likelihood.columns))]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pymc as pm
 
-from pymc_dp.plans.inspection import drawn_of
 from pymc_dp.plans.missing import warn_of_missing
-from pymc_dp.plans.naming import check_names
+from pymc_dp.plans.naming import check_names, drawn_of
 from pymc_dp.plans.protection import Protection, in_context, protection_of, warn_of_weak_promises
 from pymc_dp.posterior.price import Task
 from pymc_dp.posterior.result import Drawn, posterior_group, privacy_group

@@ -35,6 +35,15 @@ def possible(likelihood: Likelihood, parameters: list[Variable]) -> list[Variabl
 
     Empty where the priors say that they always are, or where it cannot be said. ``parameters`` are those of PyMC's distribution, on cells.
     """
+    open_ones = [comparison for comparison in comparisons_of(likelihood, parameters) if not holds(comparison)]
+    if not open_ones:
+        return []
+    excesses = [larger - smaller for larger, smaller in map(compared, open_ones)]
+    return [pt.all(pt.stack([pt.all(condition) for condition in open_ones])), *excesses]
+
+
+def comparisons_of(likelihood: Likelihood, parameters: list[Variable]) -> list[Variable]:
+    """What PyMC checks of parameters before it gives a density, each one of ``COMPARED``; nothing where it cannot be said."""
     if likelihood.again is None:
         return []
     # Where PyMC rewrites a likelihood to find its density it copies what it is computed from: unknowns are put in afterwards.
@@ -43,19 +52,14 @@ def possible(likelihood: Likelihood, parameters: list[Variable]) -> list[Variabl
     try:
         distribution = likelihood.again(*stand_ins)
         density = pm.logp(distribution, distribution.type(), warn_rvs=False)
-    except Exception:  # of a distribution without a density; all has been paid for
+    except Exception:  # of a distribution without a density: nothing is said, whatever records there are
         return []
     checks = [v.owner for v in above([density]) if v.owner and isinstance(v.owner.op, CheckParameterValue)]
     stated = [comparison for check in checks for condition in check.inputs[1:] for comparison in _comparisons(condition)]
-    conditions = [
+    return [
         substitute(comparison, own) for comparison in stated
         if all(v in own or isinstance(v, Constant) for v in above([comparison]) if v.owner is None)
     ]  # fmt: skip
-    open_ones = [condition for condition in conditions if not _holds(condition)]
-    if not open_ones:
-        return []
-    excesses = [larger - smaller for larger, smaller in map(_compared, open_ones)]
-    return [pt.all(pt.stack([pt.all(condition) for condition in open_ones])), *excesses]
 
 
 def only_where_possible(likelihood: NoisyLikelihood) -> NoisyLikelihood:
@@ -82,19 +86,27 @@ def _comparisons(condition: Variable) -> Iterator[Variable]:
         yield condition
 
 
-def _compared(comparison: Variable) -> tuple[Variable, Variable]:
+def compared(comparison: Variable) -> tuple[Variable, Variable]:
     """What is to be the larger one, and the smaller one."""
     larger, smaller = (comparison.owner.inputs[place] for place in COMPARED[scalar_name(comparison.owner.op)])
     return larger, smaller
 
 
-def _holds(comparison: Variable) -> bool:
+def holds(comparison: Variable) -> bool:
     """Whether a comparison holds for all values that unknowns can have, but for those at the very end of where they lie."""
-    larger, smaller = _compared(comparison)
+    larger, smaller = compared(comparison)
     try:
         bounds = _supports(comparison)
         return bool((ends_of(larger, bounds)[0] >= ends_of(smaller, bounds)[1]).all())
-    except Exception:  # what cannot be shown is not known to hold; all has been paid for
+    except Exception:  # what cannot be shown is not known to hold, whatever records there are
+        return False
+
+
+def never_negative(variable: Variable) -> bool:
+    """Whether a number is 0 or more for all values that unknowns can have, so that it has a logarithm and a root."""
+    try:
+        return bool((ends_of(variable, _supports(variable))[0] >= 0).all())
+    except Exception:  # as in ``holds``
         return False
 
 

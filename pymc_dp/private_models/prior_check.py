@@ -64,6 +64,12 @@ def outside_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> dict[str,
     return shares
 
 
+def drawn_together(variables: list[Variable]) -> list[np.ndarray]:
+    """Values of variables of a model at the same draws from its priors, one draw along the first axis."""
+    with config.change_flags(mode="FAST_COMPILE", cxx=""):  # the mode of loops inside, too: nothing waits for a compiler
+        return pm.draw(variables, draws=DRAWS, random_seed=SEED)
+
+
 def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> np.ndarray | None:
     """Values of an observed variable, or of its linear predictor, by the priors."""
     try:
@@ -73,8 +79,7 @@ def _drawn(likelihood: Likelihood, parameters: list[Variable], linked: bool) -> 
             assert likelihood.again is not None
             with quiet():  # operations that are made anew warn
                 variable = likelihood.again(*parameters)
-        with config.change_flags(mode="FAST_COMPILE", cxx=""):  # the mode of loops inside, too: nothing waits for a compiler
-            values = pm.draw(variable, draws=DRAWS, random_seed=SEED)
+        (values,) = drawn_together([variable])
     except Exception:  # a prior of the user's own that cannot be drawn from, or draws at which nothing is defined
         return None
     if not linked:

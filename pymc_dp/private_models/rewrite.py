@@ -232,6 +232,8 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
     batch, result = _on_cells(likelihood, noisy, inputs)
     if noisy.regression is not None and noisy.regression.link:
         return [result[0], pt.full(batch, noisy.regression.scores.unit**-0.5)]
+    if noisy.regression is not None and noisy.domain.columns:
+        return _scaled_by_column(noisy, *result)
     if noisy.family is PATTERNS:
         return result[1:]
     if noisy.tabulated:
@@ -242,6 +244,15 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
             p = probabilities(likelihood.make, result, likelihood.core_ndims, noisy.domain)
         return [p + np.zeros((*batch, 1))]
     return result
+
+
+def _scaled_by_column(noisy: NoisyStatistic, coefficients: Variable, scale: Variable) -> list[Variable]:
+    """Coefficients (G, *C, F) and scale (G, *C) of responses that every column has scaled to (-1, 1) by bounds of its own."""
+    assert noisy.regression is not None
+    lower, upper = (np.reshape(ends, noisy.noisy.shape[1:-1]) for ends in zip(*noisy.domain.columns, strict=True))
+    middle, half = (lower + upper) / 2, (upper - lower) / 2
+    of_intercept = np.arange(len(noisy.regression.names)) == 0
+    return [(coefficients - middle[..., None] * of_intercept) / half[..., None], scale / half]
 
 
 def _on_cells(

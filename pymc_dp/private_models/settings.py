@@ -25,8 +25,7 @@ from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
 from pymc_dp.models.spec import ModelSpec
-from pymc_dp.plans.inspection import drawn_of
-from pymc_dp.plans.naming import check_names
+from pymc_dp.plans.naming import check_names, drawn_of
 from pymc_dp.privacy.accounting import Refusal, is_whole
 from pymc_dp.privacy.requests import MOST_DRAWS
 from pymc_dp.private_models.rewrite import priors_of

@@ -83,7 +83,8 @@ def published(
         array with an entry for every cell; "table" holds all counts, levels along the last axis. Leave out sums that were not published.
     bounds : mapping, optional
         With ``statistics``: between which values the publisher clamped the values of observed variables and covariates before they were
-        summed, as in ``release``. ``Natural(lower, upper)`` if none lay outside, or bounds so wide that none could.
+        summed, as in ``release``, a pair for each column where these differ. ``Natural(lower, upper)`` if none lay outside, or bounds so
+        wide that none could.
     n : int, array or mapping, optional
         With ``statistics``: how many records were summed, an array with an entry for every cell; by observed variable if they differ.
         If only a noisy number was published, a pair of it and its law, such as ``(1012, LaplaceNoise(2.0))``. If counts of all

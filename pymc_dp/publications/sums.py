@@ -135,8 +135,10 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     except Refusal as reason:
         more = OTHERWISE if "public=" in str(reason) else CLAMPED if "bounds=" in str(reason) else ""
         raise Refusal(f"{reason}{more}") from None
-    if apart := [planned.likelihood.name for planned in whole.statistics if planned.domain.columns]:
-        raise Refusal(f"Published sums of {apart[0]} take one pair of bounds for all its columns. {APART.format(apart[0])}.")
+    if apart := [planned.likelihood.name for planned in whole.statistics if planned.domain.columns and planned.regression is not None]:
+        raise Refusal(
+            f"Published sums of the regression of {apart[0]} take one pair of bounds for all its columns. {APART.format(apart[0])}."
+        )
     by_name = {likelihood.name: likelihood for likelihood in private_spec.likelihoods}
     pairs: list[tuple[Likelihood, NoisyStatistic]] = []
     for planned in whole.statistics:

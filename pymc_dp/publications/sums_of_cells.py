@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dp.families.by_column import columns_of
 from pymc_dp.models.tabulated import Table
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.accounting import Cost, Refusal
@@ -82,7 +83,7 @@ def of_cells(planned: PlannedStatistic, books: Mapping[str, tuple[object, Codebo
     name, family = planned.likelihood.name, planned.family
     assert family is not None
     counts, K, free = is_counted(planned), len(planned.statistics), planned.sizes == "free"
-    names = [sum_name for sum_name, _ in family.own_sums(planned.domain)]
+    names = list(_own_sums(planned))
     if free:
         _check_number_of_records(planned, books, counts)
         names = list(planned.statistics) if counts else [NUMBER, *names]
@@ -220,14 +221,13 @@ def _sums(
     planned: PlannedStatistic, variable: str, numbers: list[PublishedNumber], cells: PublishedCells, places: np.ndarray
 ) -> NoisyStatistic:
     """Sums with noise of one kind, each in units of its noise."""
-    assert planned.family is not None
-    rows_by_name = dict(reversed(planned.family.own_sums(planned.domain)))
+    rows_by_name = _own_sums(planned)
     if planned.sizes == "free":
-        rows_by_name[NUMBER] = (1.0, *[0.0] * (len(next(iter(rows_by_name.values()))) - 1))
+        rows_by_name[NUMBER] = np.eye(next(iter(rows_by_name.values())).shape[-1])[0]
     present = [number for number in numbers if not np.isnan(number.values[places[0]]).any()]
-    rows = np.array([rows_by_name[number.name] for number in present])
-    sums = rows[[number.name != NUMBER for number in present], 1:]
-    if len(sums) > sums.shape[1] or np.linalg.matrix_rank(sums) < len(sums):
+    rows = np.stack([rows_by_name[number.name] for number in present], axis=-2)  # of every column, where they have bounds of their own
+    sums = rows[..., [number.name != NUMBER for number in present], 1:]
+    if sums.shape[-2] > sums.shape[-1] or (np.linalg.matrix_rank(sums) < sums.shape[-2]).any():
         raise Refusal(
             f"The sums {', '.join(number.name for number in present)} of {variable} follow from each other, so that one of them was"
             " published twice. Leave the one with more noise out."
@@ -235,11 +235,11 @@ def _sums(
     for number in present:
         if number.name == "sum y" and planned.sizes == "public" and planned.domain.clamps:
             at = replace(number, values=number.values[places], scale=number.scale[places])
-            check_possible(variable, at, cells.n[places], planned.domain.lower, planned.domain.upper)
-    none = EXACT * np.where(rows[:, 1:].any(axis=1), np.abs(rows[:, 1:]).sum(axis=1), 1.0)
+            check_possible(variable, at, cells.n[places], *_ends(planned))
+    none = EXACT * np.where(rows[..., 1:].any(axis=-1), np.abs(rows[..., 1:]).sum(axis=-1), 1.0)
     spread = np.stack(
         [
-            np.full(number.values[places].shape, none[k]) if number.kind == "exact" else number.spread[places]
+            np.broadcast_to(none[..., k], number.values[places].shape) if number.kind == "exact" else number.spread[places]
             for k, number in enumerate(present)
         ],
         axis=-1,
@@ -252,6 +252,29 @@ def _sums(
         noisy=_held(variable, values / spread * FINER), scale=float(FINER), divisor=FINER, mechanism=kinds.pop() if kinds else "gaussian",
         combination=rows / spread[..., None],
     )  # fmt: skip
+
+
+def _own_sums(planned: PlannedStatistic) -> dict[str, np.ndarray]:
+    """By the names of sums that may have been published, how each is made of the number of records and the family's R sums: (*C, 1 + R).
+
+    One row (1 + R,) where all columns have the same bounds.
+    """
+    family, domain = planned.likelihood.family, planned.domain
+    assert family is not None
+    parts = columns_of(domain) if domain.columns else [domain]
+    each = [dict(reversed(family.own_sums(part))) for part in parts]  # of two rows of one name the first
+    names = [name for name, _ in family.own_sums(parts[0]) if all(name in rows for rows in each)]
+    shape = (*planned.likelihood.columns, -1) if domain.columns else -1
+    return {name: np.array([rows[name] for rows in each]).reshape(shape) for name in names}
+
+
+def _ends(planned: PlannedStatistic) -> tuple[np.ndarray, np.ndarray]:
+    """The bounds of every column (*C,), or of all."""
+    domain = planned.domain
+    if not domain.columns:
+        return np.array(domain.lower), np.array(domain.upper)
+    lower, upper = zip(*domain.columns, strict=True)
+    return np.reshape(lower, planned.likelihood.columns), np.reshape(upper, planned.likelihood.columns)
 
 
 def records(planned: PlannedStatistic, cells: PublishedCells, places: np.ndarray) -> np.ndarray:

@@ -152,8 +152,11 @@ def published_numbers(
     return [result[name] for name in dict.fromkeys(names) if name in result]
 
 
-def check_possible(variable: str, number: PublishedNumber, n: np.ndarray, lower: float, upper: float) -> None:
-    """Refuse a sum of n records (G,), each from ``lower`` to ``upper``, that lies beyond what the noise can do to such a sum."""
+def check_possible(variable: str, number: PublishedNumber, n: np.ndarray, lower: float | np.ndarray, upper: float | np.ndarray) -> None:
+    """Refuse a sum of n records (G,), each from ``lower`` to ``upper``, that lies beyond what the noise can do to such a sum.
+
+    These are bounds of all columns, or those of each, (*C,).
+    """
     reach = {"laplace": NATS, "gaussian": SIGMAS}.get(number.kind, 0.0)
     slack = np.zeros(number.values.shape) if number.kind == "exact" else reach * number.spread
     most = n.reshape(-1, *[1] * (number.values.ndim - 1)).astype(float)
@@ -161,7 +164,7 @@ def check_possible(variable: str, number: PublishedNumber, n: np.ndarray, lower:
     wrong = (number.values < least - slack - ROUNDING * np.abs(least)) | (number.values > largest + slack + ROUNDING * np.abs(largest))
     if wrong.any():
         place = tuple(np.argwhere(wrong)[0])
-        many = float(np.broadcast_to(most, wrong.shape)[place])
+        many, lower, upper = (float(np.broadcast_to(each, wrong.shape)[place]) for each in (most, lower, upper))
         raise Refusal(
             f"{number.name} of {variable} is {number.values[place]:g}, and {many:,.0f} records from {lower:g} to {upper:g} add up to"
             f" {many * lower:g} to {many * upper:g}, beyond what this noise can add. Look at the units of the sum and of bounds."

@@ -118,7 +118,9 @@ def _of_moments(cells: PublicCells, values: np.ndarray, variance: float, power: 
     """What second moments are expected to tell: coefficients of all features, each from its products with responses scaled to [-1, 1]."""
     planned, regression = cells.planned, cells.planned.regression
     assert regression is not None
-    lower, upper = np.array(regression.response_lower), np.array(regression.response_upper)
+    columns = planned.domain.columns
+    pairs = zip(*columns, strict=True) if columns else (regression.response_lower, regression.response_upper)
+    lower, upper = (np.array(ends).reshape(-1, regression.q) for ends in pairs)
     entries = values.reshape(*values.shape[:2], -1, regression.q)
     scaled = np.clip((entries - (lower + upper) / 2) / ((upper - lower) / 2), -1, 1)
     within, between = _variances(np.moveaxis(scaled, -1, 0))

@@ -5,6 +5,7 @@ that they depend on neither order, batch nor machine (``sums``). Shapes: N recor
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from pymc_dp.families.family import Domain, complete
 from pymc_dp.families.grid import POINTS, nearest_level
 from pymc_dp.families.residuals import Residuals
+from pymc_dp.families.second_moments import Regression
 from pymc_dp.plans.statistic import PlannedStatistic
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import Cells
@@ -234,14 +236,15 @@ def _moments(
 
     With ``residuals`` the sums are those of residuals, and of their products with features.
     """
-    regression, responses = planned.regression, _responses(values, planned)
+    regression = planned.regression
     assert regression is not None
     entries, weights, largest = regression.entries, regression.weights, POINTS
     if residuals is not None:
         entries, weights, largest = residuals.entries(), residuals.weights, 3 * POINTS
     sums = []
     for c, rows in enumerate(kept):
-        whole = regression.on_grid([of[:, c] for of in features], [of[:, c] for of in responses])
+        of_column = regression_of(planned, c)
+        whole = of_column.on_grid([of[:, c] for of in features], _responses(values, planned, of_column, c))
         if residuals is not None:
             whole = residuals.columns(whole)
         if rows is not None:
@@ -256,32 +259,40 @@ def _scores(
     kept: Sequence[np.ndarray | None],
 ) -> list[list[np.ndarray]]:  # fmt: skip
     """For every column the sums (K, cells) of scores and their information at the anchors (N, columns, F) of records' cells."""
-    regression, [responses], largest = planned.regression, _responses(values, planned), planned.sensitivity.largest
+    regression, largest = planned.regression, planned.sensitivity.largest
     assert regression is not None
     sums = []
     for c, rows in enumerate(kept):
-        columns = regression.on_grid([of[:, c] for of in features], [responses[:, c]]).T.astype(np.int64)
-        statistics = regression.scored(columns, responses[:, c], anchors[:, c])
+        [responses] = _responses(values, planned, regression, c)
+        columns = regression.on_grid([of[:, c] for of in features], [responses]).T.astype(np.int64)
+        statistics = regression.scored(columns, responses, anchors[:, c])
         sums.append([_kept_totals(statistic, codes, G, largest, rows) for statistic in statistics])
     return sums
 
 
-def _responses(values: np.ndarray, planned: PlannedStatistic) -> list[np.ndarray]:
-    """Every entry (N, columns) of observed values, filled and clamped; their logarithms where that is what is normal.
+def regression_of(planned: PlannedStatistic, column: int) -> Regression:
+    """The regression of one column: where columns have bounds of their own, with those of its response."""
+    assert planned.regression is not None
+    if not planned.domain.columns:
+        return planned.regression
+    lower, upper = planned.domain.columns[column]
+    return replace(planned.regression, response_lower=(lower,), response_upper=(upper,))
+
+
+def _responses(values: np.ndarray, planned: PlannedStatistic, regression: Regression, column: int) -> list[np.ndarray]:
+    """Every entry (N,) of one column of observed values, filled and clamped; their logarithms where that is what is normal.
 
     Numbers that are only put on a grid, which does the same (``Regression.clamps``), stay as they are.
     """
-    regression = planned.regression
-    assert regression is not None
-    flat = values.reshape(len(values), prod(planned.likelihood.columns), regression.q)
+    flat = values.reshape(len(values), prod(planned.likelihood.columns), regression.q)[:, column]
     logarithmic, responses = planned.likelihood.distribution == "LogNormal", []
     for k, (lower, upper) in enumerate(zip(regression.response_lower, regression.response_upper, strict=True)):
         bounds = Domain(float(np.exp(lower)), float(np.exp(upper))) if logarithmic else Domain(lower, upper)
         if logarithmic:
-            responses.append(np.log(complete(flat[..., k], bounds)))
+            responses.append(np.log(complete(flat[:, k], bounds)))
         else:
             as_it_is = not regression.link and regression.clamps[len(regression.names) + k] and values.dtype != object
-            responses.append(flat[..., k] if as_it_is else complete(flat[..., k], bounds))
+            responses.append(flat[:, k] if as_it_is else complete(flat[:, k], bounds))
     return responses
 
 

@@ -314,6 +314,42 @@ def _counted():
     return model
 
 
+def _tailed(y=None, *others):
+    y = arrays()[0] if y is None else y
+    with pm.Model() as model:
+        for name, values in zip(("y", "z"), (y, *others), strict=False):
+            pm.StudentT(name, nu=4, mu=pm.Normal(f"mu_{name}", 0, 50, shape=values.shape[1:]), sigma=9.0, observed=values)
+    return model
+
+
+def _columns_apart(kind):
+    """What is named in place of bounds of columns: a variable for each."""
+    real, whole, g = arrays()
+    if kind == "bins":
+        return _tailed(*real.T)
+    with pm.Model() as model:
+        m, alpha = pm.Gamma("m", 2, 1, shape=(3, 2)), pm.Gamma("alpha", 2, 1)
+        for c, name in enumerate(("y", "z")):
+            if kind == "groups":
+                pm.Poisson(name, m[pm.Data(f"g_{name}", g), c], observed=whole[:, c])
+            elif kind == "counted":
+                pm.NegativeBinomial(name, mu=m[0, c], alpha=alpha, observed=whole[:, c])
+            else:
+                pm.Dirichlet(name, m[:, c], observed=np.full((N, 3), 1 / 3))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "bounds"),
+    [
+        ("groups", {"y": (0, 6), "z": (5, 36)}), ("counted", {"y": (0, 6), "z": (5, 36)}),
+        ("shares", {"y": (0.01, 0.5), "z": (0.1, 0.9)}), ("bins", {"y": pmdp.Bins(-2, 6, 8), "z": pmdp.Bins(16, 80, 9)}),
+    ],
+)  # fmt: skip
+def test_what_is_named_in_place_of_bounds_of_columns_works(kind, bounds):
+    assert len(pmdp.release(_columns_apart(kind), epsilon=1.0, bounds=bounds).statistics) == 2
+
+
 def _shares():
     with pm.Model() as model:
         pm.Dirichlet("y", pm.Gamma("a", 2, 1, shape=(2, 3)), observed=np.full((N, 2, 3), 1 / 3))
@@ -338,7 +374,7 @@ REFUSED = {
     "some natural": (lambda: normal(arrays()[0]), {"y": [(0, 1), pmdp.Natural(0, 3)]}, "for all columns, or for none"),
     "natural counts": (lambda: poisson(arrays()[1]), {"y": [pmdp.Natural(0, 9), pmdp.Natural(0, 40)]}, "known only with values moved"),
     "counts in private groups": (lambda: poisson(*arrays()[1:]), {"y": COUNTS}, "an observed variable for every column"),
-    "a regression": (_regression, {"y": REALS, "x": (-1, 1)}, "an observed variable for every column"),
+    "bins": (_tailed, {"y": [pmdp.Bins(-2, 6, 8), pmdp.Bins(16, 80, 9)]}, "an observed variable for every column"),
     "values that are counted": (_counted, {"y": COUNTS}, "an observed variable for every column"),
 }
 
@@ -352,3 +388,50 @@ def test_what_columns_cannot_have_is_refused(name):
 def test_an_observed_variable_for_every_column_has_bounds_of_its_own():
     released = pmdp.release(_apart(), epsilon=1.0, bounds={"y": REALS[0], "z": REALS[1], "x": (-1, 1)})
     assert [statistic.variable for statistic in released.statistics] == ["y", "z"]
+
+
+def _several(kind):
+    """Three columns: of sums, of a regression, of vectors, and of a covariate; and bounds of what else there is."""
+    rng = np.random.default_rng(1)
+    x, Y = rng.uniform(-1, 1, N), rng.normal([0, 40, 3], [1, 9, 1], (N, 3))
+    with pm.Model() as model:
+        a = pm.Normal("a", 0, 50, shape=3)
+        if kind == "vectors":
+            pm.MvNormal("y", a, np.diag([1.0, 81.0, 1.0]), observed=Y)
+        elif kind == "a covariate":
+            pm.Normal("z", pm.Data("y", Y) @ a, 1, observed=x)
+        else:
+            line = pm.Data("x", x)[:, None] * pm.Normal("b", shape=3) if kind == "a regression" else 0.0
+            pm.Normal("y", a + line, 1, observed=Y)
+    return (
+        model,
+        {"a regression": {"x": (-1, 1)}, "a covariate": {"z": (-1, 1)}}.get(kind, {}),
+        {"vectors": {"public": ["y:0"]}}.get(kind, {}),
+    )
+
+
+THREE = [(-3.0, 3.0), (0.0, 80.0), (-1.0, 7.0)]
+SPELLED = {
+    "by label": {"low": THREE[0], "high": THREE[1], "mid": THREE[2]},
+    "all lower ends first": np.array(THREE).T,
+    "two lists": (np.array(THREE)[:, 0].tolist(), np.array(THREE)[:, 1].tolist()),
+    "a table": pd.DataFrame(THREE).T,
+}
+
+
+@pytest.mark.parametrize("kind", ["sums", "a regression", "vectors", "a covariate"])
+@pytest.mark.parametrize("spelled", SPELLED)
+def test_bounds_that_are_written_otherwise_are_refused_and_what_is_named_works(kind, spelled):
+    model, more, public = _several(kind)
+    words = refused(pmdp.release, model, epsilon=1.0, bounds={**more, "y": SPELLED[spelled]}, **public) or ""
+    assert "bounds of y are pairs in a list, in the order of the columns" in words
+    named = eval(words.partition("Write bounds=")[2].removesuffix("."))
+    assert named == {"y": THREE}
+    assert pmdp.release(model, epsilon=1.0, bounds={**more, **named}, **public).statistics
+
+
+def test_other_things_are_refused_in_words_that_name_a_list():
+    model, _, _ = _several("sums")
+    for bounds in ([THREE[0], None, THREE[2]], pd.Series(THREE), 3.0):
+        words = refused(pmdp.release, model, epsilon=1.0, bounds={"y": bounds})
+        assert "where it has several columns a list of such pairs, one for each" in (words or "")

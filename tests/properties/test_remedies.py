@@ -279,20 +279,6 @@ def test_a_table_is_written_in_the_graph_where_no_array_can_be_public(more, decl
     assert isinstance(pmdp.release(model(pt.stack([0.25, -0.5, 1.0])), epsilon=1.0, bounds={"x": REALS}, **more), pmdp.Release)
 
 
-def test_columns_with_bounds_of_their_own_are_variables_of_their_own():
-    y = np.column_stack([np.linspace(0, 1, N), np.linspace(0, 10, N)])
-    with pm.Model() as together:
-        pm.Normal("Y", pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 3, shape=2), observed=y)
-    with pytest.raises(pmdp.Refusal, match=r"an observed variable for every column, as with observed=Y\[:, 0\], and bounds of each"):
-        pmdp.find_MAP(model=together, epsilon=1.0, bounds={"Y": [(0, 1), (0, 10)]})
-    assert len(pmdp.release(together, epsilon=1.0, bounds={"Y": [(0, 1), (0, 10)]}).statistics) == 1
-    with pm.Model() as apart:
-        m, s = pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 3, shape=2)
-        for k in range(2):
-            pm.Normal(f"Y_{k}", m[k], s[k], observed=y[:, k])
-    assert len(pmdp.release(apart, epsilon=1.0, bounds={"Y_0": (0, 1), "Y_1": (0, 10)}).statistics) == 2
-
-
 def test_counts_with_bounds_of_their_own_and_a_private_number_are_variables_of_their_own():
     y = np.column_stack([np.arange(N) % 2, np.arange(N) % 10])
     with pm.Model() as together:
