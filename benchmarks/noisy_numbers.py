@@ -1,6 +1,6 @@
 """Numbers that others made private: coverage of intervals, a series of pageviews under three laws, and injuries rounded at random.
 
-python benchmarks/noisy_numbers.py coverage
+python benchmarks/noisy_numbers.py coverage [4 400]   rows of a data set, and data sets
 python benchmarks/noisy_numbers.py pageviews
 python benchmarks/noisy_numbers.py ratios
 python benchmarks/noisy_numbers.py broadband FOLDER   with Microsoft's file of broadband usage by postal code
@@ -21,9 +21,6 @@ import pymc as pm
 from scipy import stats
 
 import pymc_dp as pmdp
-
-ROWS = 4
-"""Published rows of a data set."""
 
 
 def geometric(rng, scale, size):
@@ -138,7 +135,7 @@ CASES = {
         negative_binomial(SMALL), [pmdp.Suppressed(1, 9), pmdp.RoundedToBase(3)],
         lambda r, y: np.where(np.isnan(hidden(1, 9)(y)), np.nan, to_base(r, y, 3)),
     ),
-    "answers true with probability 3/4, of 40 people": (
+    "answers true with probability 3/4, of people": (
         bernoulli(),
         pmdp.RandomisedResponse(0.75), lambda r, y: np.where(r.random(y.shape) < 0.75, y, 1 - y),
     ),
@@ -149,34 +146,33 @@ def is_truncated(law):
     return isinstance(law, list) and getattr(law[-1], "absent", "") == "unlisted"
 
 
-def simulated(case, replicates, rng):
+def simulated(case, rows, replicates, rng):
     """True parameters, and what is published. Where absent rows are not in the table, rows are drawn until so many are published."""
     (prior, _, draw, _), law, publish = CASES[case]
-    rows = 40 if "people" in case else ROWS
     theta = prior.rvs(replicates, random_state=rng)
     full = np.broadcast_to(theta[:, None], (replicates, rows))
     seen = publish(rng, draw(rng, full))
-    while is_truncated(law) and np.isnan(seen).any():
+    if is_truncated(law):
         # Where next to nothing is published, there would be no table: another parameter is taken.
-        again = np.isnan(seen)
-        seen = np.where(again, publish(rng, draw(rng, full)), seen)
-        hopeless = np.isnan(seen).all(axis=1) & (theta < 150)
-        theta = np.where(hopeless, 450.0, theta)
+        theta = np.where(np.isnan(seen).all(axis=1) & (theta < 150), 450.0, theta)
         full = np.broadcast_to(theta[:, None], full.shape)
+        while np.isnan(seen).any():
+            absent = np.isnan(seen)
+            seen[absent] = publish(rng, draw(rng, full[absent]))
     return theta, seen
 
 
-def ranks(case, replicates, seed):
+def ranks(case, rows, replicates, seed):
     """Where true parameters lie in posteriors, by the law and with published numbers taken as exact: quantiles of a fine grid."""
     (prior, build, _, log_exact), law, _ = CASES[case]
-    theta, seen = simulated(case, replicates, np.random.default_rng(seed))
+    theta, seen = simulated(case, rows, replicates, np.random.default_rng(seed))
     with pm.Model() as model:
         build(pm.Flat("theta", shape=replicates)[:, None], np.zeros(seen.shape, dtype=int))
     public = pmdp.published(model, {"y": law}, values={"y": seen})
-    rows = public.compile_logp(vars=public.observed_RVs, sum=False)
+    each = public.compile_logp(vars=public.observed_RVs, sum=False)
 
     def by_law(t):
-        return rows({"theta": t})[0].sum(axis=1)
+        return each({"theta": t})[0].sum(axis=1)
 
     as_counts = seen if case.endswith("Normal") else np.maximum(np.round(seen), 0)
 
@@ -189,7 +185,7 @@ def ranks(case, replicates, seed):
 def quantiles(log_likelihood, prior, theta, points=160):
     """The posterior distribution function at theta: on a grid over the prior, and again where the posterior is."""
     grid = np.broadcast_to(prior.ppf((np.arange(points) + 0.5) / points)[:, None], (points, len(theta)))
-    for _ in range(3):
+    for _ in range(5):
         logs = np.array([log_likelihood(t) for t in grid]) + prior.logpdf(grid)
         logs += np.log(np.gradient(grid, axis=0))
         weights = np.exp(logs - logs.max(axis=0))
@@ -207,11 +203,12 @@ def covered(ranks, level):
     return np.mean(np.abs(ranks - 0.5) < level / 2)
 
 
-def coverage(replicates=400):
-    """A table: how often intervals of 50 and 90 percent hold the truth."""
+def coverage(rows=4, replicates=400):
+    """A table: how often intervals of 50 and 90 percent hold the truth. One answer says little: of answers there are ten times as many."""
     print("| what was done | 50 % | 90 % | taken as exact: 50 % | 90 % |\n|---|---|---|---|---|")
     for seed, case in enumerate(CASES):
-        _, by_law, by_exact = ranks(case, replicates, seed)
+        many = 10 * rows if "people" in case else rows
+        _, by_law, by_exact = ranks(case, many, replicates, seed if rows == 4 else seed + 1000 * rows)
         print(
             f"| {case} | " + " | ".join(f"{covered(r, level):.2f}" for r in (by_law, by_exact) for level in (0.5, 0.9)) + " |", flush=True
         )
@@ -394,7 +391,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     wanted = sys.argv[1:] or ["coverage", "pageviews"]
     if "coverage" in wanted:
-        coverage()
+        coverage(*map(int, wanted[1:]))
     if "pageviews" in wanted:
         pageviews()
     if "ratios" in wanted:

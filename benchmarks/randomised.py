@@ -1,6 +1,6 @@
 """Randomised answers and noised covariates: do intervals hold the truth, by the law and with what was told taken as exact; and how long.
 
-    python benchmarks/randomised.py coverage [50 400] [2000 100]   rows and data sets
+    python benchmarks/randomised.py coverage [50 400] [2000 100]   rows and data sets; then, if you like, how many cases to leave out
     python benchmarks/randomised.py chains NAME 50 200             one case by Markov chains, where importance sampling fails
     python benchmarks/randomised.py latent                         a covariate whose true values are drawn, by NUTS
     python benchmarks/randomised.py speed                          log-density and gradient of 100,000 rows, CPU milliseconds
@@ -174,8 +174,11 @@ class Posteriors:
         return self._value(theta) - 0.5 * ((theta / self.scale) ** 2).sum(axis=1)
 
     def slope(self, theta):
+        """The logarithm (D,) and its gradient (D, K); -inf and 0 where logits are so large that PyMC finds no gradient."""
         value, slope = self._both(theta)
-        return value - 0.5 * ((theta / self.scale) ** 2).sum(axis=1), slope - theta / self.scale**2
+        found = np.isfinite(slope).all(axis=1)
+        value = np.where(found, value - 0.5 * ((theta / self.scale) ** 2).sum(axis=1), -np.inf)
+        return value, np.where(found[:, None], slope - theta / self.scale**2, 0.0)
 
     def curvature(self, theta, step=1e-4):
         """Less the Hessians (D, K, K)."""
@@ -388,8 +391,9 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     wanted, *numbers = sys.argv[1:] or ["coverage"]
     if wanted == "coverage":
+        first = int(numbers.pop()) if len(numbers) % 2 else 0
         numbers = [int(number) for number in numbers] or [50, 400, 2000, 100]
-        coverage(list(zip(numbers[::2], numbers[1::2], strict=True)))
+        coverage(list(zip(numbers[::2], numbers[1::2], strict=True)), tuple(CASES)[first:])
     if wanted == "chains":
         by_chains(numbers[0], *map(int, numbers[1:]))
     if wanted == "latent":
