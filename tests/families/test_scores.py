@@ -213,7 +213,10 @@ def test_one_more_round_is_taken_where_two_would_be_hidden_by_noise(n, epsilon, 
     design = np.column_stack([np.ones(n), u])
     score, information = design.T @ (expit(0.3 + 4 * slope * u) - 0.5), design.T @ design / 4
     few, many = (one.sensitivity(moves=False).difference / POINTS**2 * np.sqrt(2) / epsilon for one in of.rounds[:2])
-    deviations = {"first": few / 0.2, "here": few / 0.8, "there": many / 0.8, "second": many / 0.3, "third": many / 0.5}
+    first, second, third = (float(share) for share in ROUNDS)
+    deviations = {
+        "first": few / first, "here": few / (1 - first), "there": many / (1 - first), "second": many / second, "third": many / third,
+    }  # fmt: skip
     anchor = first_anchor(of, (1,))
     there = next_anchor(of, score[None], information[None], deviations["first"], anchor)
     assert best_way(of, score[None], information[None], anchor, there, deviations) == expected
@@ -384,7 +387,7 @@ def test_releases_from_before_scores_are_read_but_not_rewritten():
 def test_what_is_said_of_a_link_before_it_is_paid_for():
     model, bounds = with_records()
     row = pmdp.inspect(model, bounds=bounds).rows[0]
-    assert "in rounds of 20%, 30%, 50% of epsilon, or of 20% and 80% where noise is strong" in row.reason
+    assert "in rounds of 20%, 20%, 60% of epsilon, or of 20% and 80% where noise is strong" in row.reason
     assert row.statistics == ("sum weight", "sum weight x", "sum (y - mean)", "sum weight x x", "sum (y - mean) x")
 
 
