@@ -77,6 +77,7 @@ def regressions():
 
 
 def percent(*shares):
+    """Shares as one writes them: 20, 20 and 60 %."""
     *before, last = (f"{float(100 * share):g}" for share in shares)
     return f"{', '.join(before)} and {last} %"
 
