@@ -9,6 +9,7 @@ from pathlib import Path
 from pytensor.tensor import tensor
 
 from pymc_dp.families.family import all_families
+from pymc_dp.families.scores import ROUNDS
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.spec import Likelihood, Placeholder
@@ -75,8 +76,15 @@ def regressions():
         yield f"| {private} | {public} | {sigma} | {len(one.entries)} | {L1:.4g} / {L2:.4g} | {ranges} |"
 
 
+def percent(*shares):
+    """Shares as one writes them: 20, 20 and 60 %."""
+    *before, last = (f"{float(100 * share):g}" for share in shares)
+    return f"{', '.join(before)} and {last} %"
+
+
 def table():
     """The whole page."""
+    rounds, two = percent(*ROUNDS), percent(ROUNDS[0], 1 - ROUNDS[0])
     lines = [
         "# Likelihoods: what is released and what one record costs",
         "",
@@ -167,7 +175,7 @@ def table():
         "",
         "**Bernoulli with a logit that is linear in covariates, and Poisson with such a log**: sums of *scores* (gradients of the",
         "log-likelihood) and of their information are released in rounds, each at the coefficients that the round before found,",
-        "with 20, 30 and 50 % of epsilon; logistic ones in two, with 20 and 80 %, where noise is strong. The likelihood is approximated by",
+        f"with {rounds} of epsilon; logistic ones in two, with {two}, where noise is strong. The likelihood is approximated by",
         "that of normal features near the last of these, made wider by",
         "the error that this may have ([theory](theory.md#logistic-and-poisson-regression-on-real-covariates)).",
         "",

@@ -24,12 +24,12 @@ import numpy as np
 from pymc_dp.families.family import Sensitivity
 from pymc_dp.families.grid import POINTS
 
-ROUNDS = (Fraction(1, 5), Fraction(3, 10), Fraction(1, 2))
+ROUNDS = (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))
 """Shares of epsilon, or of rho with Gaussian noise.
 
-An anchor need not be exact: what it is off by is squared in what the last round leaves open. But one that is far off makes all weights
-small, and then noise hides the information: with four slopes, 30,000 records and epsilon 1, simulated, the last anchor was .058 off in
-standard deviations of the features, and .087 with 15, 25 and 60 %.
+An anchor need not be exact: what it is off by is squared in what the last round leaves open, and a little tells enough. Of 15 kinds of
+records that were simulated with a logit link, 5,000 to 33,000 each, linear predictors were off by 1.9 times what they are without
+privacy at epsilon 1, geometric mean, and by 2.3 times with 20, 30 and 50 %; of no kind was that better by more than 1 %.
 """
 PARTS = 64
 """Pieces of the means from 1/2 to 1, in each of which a score and its weight are bounded by its ends."""

@@ -22,7 +22,7 @@ from pymc_dp.privacy.guard import PACKAGE, boundary
 from pymc_dp.privacy.ledger import Ledger, Part, check_ledger, receipt_for
 from pymc_dp.privacy.mechanisms import Gaussian, Laplace
 from pymc_dp.privacy.requests import PosteriorRequest, PosteriorSample
-from pymc_dp.private_models.diagnostics import ClampedWarning
+from pymc_dp.private_models.diagnostics import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import labelled
 from pymc_dp.releases.prepared import check_doubles, warn_that_nothing_remembers
 
@@ -117,7 +117,14 @@ def sample_posterior(
         groups["sample_stats"] = xr.Dataset({name: (("chain", "draw"), values) for name, values in stats.items()}, coords=coords)
     if drawn.network is not None:
         groups["network"] = network_group(drawn)
-    return labelled(xr.DataTree.from_dict(groups), drawn.spent, groups)
+    tree = labelled(xr.DataTree.from_dict(groups), drawn.spent, groups)
+    try:
+        if drawn.warning:
+            warnings.warn(drawn.warning, ConvergenceWarning, skip_file_prefixes=(PACKAGE,))
+    except Warning as raised:  # where warnings are errors, what was paid for is in it
+        raised.tree = tree  # type: ignore[attr-defined]
+        raise
+    return tree
 
 
 @explained

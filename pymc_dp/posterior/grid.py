@@ -23,6 +23,11 @@ from pymc_dp.privacy.requests import MOST_POINTS
 
 POINTS = {1: 2001, 2: 151, 3: 41}
 """Points of a grid in every direction, by the number of unknowns."""
+ENOUGH, WITHIN = 10, 2 / 3
+"""Of so many draws or more it is said if more than this share lies at two neighbouring points: their spread is then that of the grid.
+
+If a posterior is normal, and its standard deviation is once the distance of points, these two hold .68 of it; if it is twice that, .38.
+"""
 TRIES = 16
 """So often a draw is spread over the cell of its point where the prior has no density at some of it; then it stays at the point."""
 
@@ -83,12 +88,35 @@ def on_grid(task: Task) -> Prepared:
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         drawn = numbers[[exponential_mechanism([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
+        names = [unknown.name for unknown in rows.unknowns for _ in range(unknown.size)]
+        warning = _unresolved(drawn, axes, names)
         drawn = drawn if task.mode else _spread(drawn, axes, density)
         return drawn_for(
-            task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)}
-        )
+            task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)},
+            warning=warning,
+        )  # fmt: skip
 
     return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown, intervals=rows.intervals)
+
+
+def _unresolved(drawn: np.ndarray, axes: Sequence[np.ndarray], names: Sequence[str]) -> str:
+    """What to write where points (D, P) that were drawn are too far apart to show how wide a posterior is; "" where they are not.
+
+    It rests on what was drawn and on nothing else.
+    """
+    if len(drawn) < ENOUGH:
+        return ""
+    for values, axis, name in zip(drawn.T, axes, names, strict=True):
+        apart = axis[1] - axis[0]
+        counts = np.bincount(np.rint((values - axis[0]) / apart).astype(int), minlength=len(axis))
+        if (counts[1:] + counts[:-1]).max() > WITHIN * len(drawn):
+            more = min(2 * len(axis), int(MOST_POINTS ** (1 / len(axes))))
+            return (
+                f"Draws of {name} lie at one or two of {len(axis):,} points of the grid, {apart:.3g} apart, and records do not tell what is"
+                " between points: intervals may be too narrow, or off. Before you pay for others, write narrower priors"
+                f"{f' or points={more}' if more > len(axis) else ''}, or release the model where that is possible."
+            )
+    return ""
 
 
 def _spread(drawn: np.ndarray, axes: Sequence[np.ndarray], density: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -86,6 +86,8 @@ class Drawn:
         The epsilon that was spent when a state was reached, where a chain pays on its way.
     stats : dict of str to (chains, draws) ndarray
         What else was paid for about every draw.
+    warning : str
+        Why intervals of the draws are not to be trusted, as far as the draws tell; "" where they do not.
     """
 
     spec: ModelSpec
@@ -100,6 +102,7 @@ class Drawn:
     tables: Mapping[str, np.ndarray] = field(default_factory=dict)
     running: np.ndarray | None = None
     stats: Mapping[str, np.ndarray] = field(default_factory=dict)
+    warning: str = ""
 
 
 def drawn_for(

@@ -38,7 +38,7 @@ class ClampedWarning(UserWarning):
 
 
 class ConvergenceWarning(UserWarning):
-    """Chains disagree, hardly moved, or diverged: their intervals may be wrong.
+    """Chains disagree, hardly moved, or diverged, or draws lie at one or two points of a grid: their intervals may be wrong.
 
     Examples
     --------
