@@ -1706,7 +1706,7 @@ MUTANTS = (
     Mutant(
         "an anchor of exact scores", "releases/rounds.py", "len(regression.names), regression.matrix(statistic.values,",
         "len(regression.names), regression.matrix(read(cells) * statistic.lattice,", "rounds see what was released, and nothing else",
-        "test_scores.py::test_the_next_anchor_rests_on_what_was_released_alone[Way(name='there', times=3)]",
+        "test_scores.py::test_the_next_anchor_rests_on_what_was_released_alone[there]",
     ),
     Mutant(
         "information that may be nothing", "families/anchors.py", "(vectors * np.maximum(values, LEAST_VARIANCE)[:, None])",
@@ -1715,25 +1715,20 @@ MUTANTS = (
     ),
     Mutant(
         "rights that were exchanged are kept", "privacy/receipts.py", "self._left = self._left - wanted", "self._left = self._left + Counter()",
-        "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_others_that_cost_no_more",
+        "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
     ),
     Mutant(
-        "exchanged for a dearer draw", "privacy/receipts.py", "_check([*kept, *instead], self._cost)", "_check(kept, self._cost)",
-        "no path costs more than was charged", "test_scores.py::test_draws_are_exchanged_for_others_that_cost_no_more",
+        "exchanged for a dearer draw", "privacy/receipts.py", "_check([*kept, instead], self._cost)", "_check(kept, self._cost)",
+        "no path costs more than was charged", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
     ),
     Mutant(
-        "one round more that knows the anchor of the next", "releases/rounds.py", 'summed.instead(noise, left[0], rounds[1:])',
-        'summed.instead(noise, first, rounds[1:])', "a round costs what a record can move in it",
-        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-there-3]",
-    ),
-    Mutant(
-        "sums that are multiplied at the price of those that are not", "releases/rounds.py",
-        "(sensitivity for sensitivity, _ in summed.rounds)", "(sensitivity for sensitivity, _ in cells.plain.rounds)",
-        "a round costs what a record can move in it", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-there-2]",
+        "one round more that knows the anchor of the next", "releases/rounds.py", 'cells.instead(noise, rounds[1], rounds[1:])',
+        'cells.instead(noise, draw, rounds[1:])', "a round costs what a record can move in it",
+        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-there]",
     ),
     Mutant(
         "three rounds at the price of one", "releases/cells.py", "noise.share(cost, share) if several else cost", "cost", "rounds cost together what is paid",
-        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice-2]",
+        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice]",
     ),
     Mutant(
         "a record alone, added up in another order", "releases/statistics.py", "if records == 1:", "if records == -1:",
@@ -1747,7 +1742,7 @@ MUTANTS = (
     ),
     Mutant(
         "every round without slopes", "families/scores.py", "*[self] * (len(ROUNDS) - 1)", "*[replace(self, without_slopes=True)] * (len(ROUNDS) - 1)",
-        "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice-2]",
+        "noise covers what one record moves", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice]",
     ),
     Mutant(
         "information multiplied for nothing", "families/scores.py", "best = max(best, int((scores + times * (squares + others)).max()))",
@@ -3318,7 +3313,7 @@ MUTANTS = (
     ),
     Mutant(
         "a later round of scores at the first anchor", "releases/rounds.py",
-        "        cells = cells.at(there.reshape(anchor.shape))\n", "",
+        "            cells = cells.at(there.reshape(anchor.shape))\n", "",
         "scores are taken where the round before puts the coefficients",
         "test_rounds_data.py::test_noise_is_added_to_what_every_round_reads",
     ),

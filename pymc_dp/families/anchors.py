@@ -3,9 +3,8 @@
 Everything here is arithmetic on what is public. Shapes: B cells, F features.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 
@@ -45,12 +44,6 @@ Of 26 kinds of records that were simulated at epsilon 1, what is reckoned was .7
 did, geometric means, but of single kinds a tenth or ten times of it. At 1.3 the four covariates of `adult_uci` mostly get one more round,
 after which linear predictors are off by 1.5 times what they are without privacy, and by 2.0 after two. For a normal feature with a slope of
 2 and 20,000 records it is the other way, 2.9 and 1.8 times; at 1 that one gets two.
-"""
-OTHERWISE = 1.1
-"""How much less is to be left open, as reckoned, if the information is not multiplied as in the first round: errors then are less sure.
-
-Of the four covariates of `adult_uci` linear predictors are then off by 1.4 times what they are without privacy at epsilon 1, not by 1.5;
-of four independent binary ones by 2.1, not by 2.4, at epsilon .3; of other kinds hardly more or less.
 """
 NEAR = 0.3
 """Up to which mean square of the steps that linear predictors make from the first anchor the next round may be taken there, too.
@@ -94,24 +87,9 @@ def next_anchor(
     return middle + np.clip(np.nan_to_num(coefficients - middle), -2 * half, 2 * half)
 
 
-class Way(NamedTuple):
-    """How to go on after the first round: in one more, at the first anchor ("here") or at the next ("there"), or in two ("twice"); and what
-    the information is multiplied by then.
-    """
-
-    name: str
-    times: int
-
-
 def best_way(
-    scores: Scores,
-    score: np.ndarray,
-    information: np.ndarray,
-    noise: float,
-    anchor: np.ndarray,
-    there: np.ndarray,
-    deviations: Mapping[Way, Sequence[float]],
-) -> Way:
+    scores: Scores, score: np.ndarray, information: np.ndarray, anchor: np.ndarray, there: np.ndarray, deviations: Mapping[str, float]
+) -> str:
     """How what is left after the first round is best spent: in one more round, at the first anchor or at the next, or in two.
 
     At the first anchor a record moves sums less, so that noise is less. But slopes are then told by scores further off, which must be
@@ -122,41 +100,37 @@ def best_way(
     ----------
     score, information, anchor : (B, F), (B, F, F) and (B, F) ndarrays
         Released in the first round, with noise, in units of 1.
-    noise : float
-        Its standard deviation on a score.
     there : (B, F) ndarray
         The anchor that these tell.
-    deviations : mapping of Way to sequence of float
-        Standard deviations of the noise on a score in every round that would follow.
+    deviations : mapping of str to float
+        Standard deviations of the noise: "first", "here", "there", "second" and "third".
 
     Returns
     -------
-    Way
-        One of those.
+    {"here", "there", "twice"}: one more round at the first anchor, one at the next, or two
     """
-    count, mean, covariance, moments = _feature_moments(scores, information, noise)
+    count, mean, covariance, moments = _feature_moments(scores, information, deviations["first"])
     step, F, spread = there - anchor, scores.features, _spread(scores)
     unweighted, own = count[:, None, None] * moments, STRAIN[F > 2]
     expected = expected_scores(scores, anchor, mean, covariance)
     values, vectors = np.linalg.eigh(_steepness(expected, step))
     told = count[:, None, None] * (vectors * np.maximum(values, LEAST_VARIANCE)[:, None]) @ vectors.transpose(0, 2, 1)
 
-    def left(
-        noise: float, times: int, off: np.ndarray, v: np.ndarray | None = None, strain: float = own, *, flat: bool = False
-    ) -> np.ndarray:
+    def left(noise: str, off: np.ndarray, v: np.ndarray | None = None, strain: float = own) -> np.ndarray:
         """Covariance (B, F, F) of coefficients after a round whose steps have mean squares ``off`` (B, F, F).
 
-        ``v`` (B,) is what of these the curve does not know, which is all where none is given. A ``flat`` anchor has no slopes.
+        ``v`` (B,) is what of these the curve does not know, which is all where none is given.
         """
         v = np.einsum("bij,bij->b", moments, off) if v is None else v
         wider = 1 + count * scores.unit * (strain * v) ** 2 / (v + 0.25)
-        variance = noise**2 * (1 + np.einsum("bii->b", off) / times**2)
+        variance = deviations[noise] ** 2 * (1 + np.einsum("bii->b", off) / scores.times**2)
         of_score = told * scores.unit * wider[:, None, None] + variance[:, None, None] * np.eye(F)
         local = np.linalg.inv(told @ np.linalg.solve(of_score, told) + np.diag(spread**-2.0))
         # As far as noise may hide that a feature varies at all, its slope may be anything.
-        alone = 1 / np.einsum("bii->bi", np.linalg.inv(unweighted if flat else told))[:, 1:]
+        information = unweighted if noise in ("first", "here") else told
+        alone = 1 / np.einsum("bii->bi", np.linalg.inv(information))[:, 1:]
         narrower = spread[1:] / np.sqrt(np.einsum("bii->bi", local))[:, 1:]
-        odds = (np.exp(-sqrt(2) * alone * times / noise) * narrower).sum(axis=1)[:, None, None]
+        odds = (np.exp(-sqrt(2) * alone * scores.times / deviations[noise]) * narrower).sum(axis=1)[:, None, None]
         return (local + odds * np.diag(spread**2)) / (1 + odds)
 
     square = step[:, :, None] * step[:, None, :]
@@ -164,20 +138,17 @@ def best_way(
     # expected scores is as much less than with a straight line as they are.
     straight = np.linalg.solve(moments, expected(step)[..., None])
     unknown = np.einsum("bi,bij,bj->b", step[:, 1:], undetermined(mean, covariance), step[:, 1:])
-    first = left(noise, scores.times, straight @ straight.transpose(0, 2, 1), unknown, FIRST_STRAIN / sqrt(F), flat=True)
-    near = float(count @ np.einsum("bij,bij->b", moments, square)) <= NEAR * count.sum()
-    errors = {}
-    for way, sds in deviations.items():
-        if way.name == "here":
-            after = left(sds[0], way.times, square + left(sds[0], way.times, square + first, flat=True), flat=True)
-        else:
-            after = first
-            for sd in sds:
-                after = left(sd, way.times, after)
-        if near or way.name != "here":
-            errors[way] = float(count @ np.einsum("bij,bij->b", moments, after)) * (1 if way.times == scores.times else OTHERWISE)
-    once, twice = (min((way for way in errors if (way.name == "twice") == two), key=errors.__getitem__) for two in (False, True))
-    return once if errors[once] < WORTH * errors[twice] else twice
+    first = left("first", straight @ straight.transpose(0, 2, 1), unknown, FIRST_STRAIN / sqrt(F))
+    covariances = {
+        "here": left("here", square + left("here", square + first)),
+        "there": left("there", first),
+        "twice": left("third", left("second", first)),
+    }
+    errors = {way: float(count @ np.einsum("bij,bij->b", moments, each)) for way, each in covariances.items()}
+    if float(count @ np.einsum("bij,bij->b", moments, square)) > NEAR * count.sum():
+        del errors["here"]
+    once = min(errors.keys() - {"twice"}, key=lambda way: errors[way])
+    return once if errors[once] < WORTH * errors["twice"] else "twice"
 
 
 def _steepness(expected: Expected, step: np.ndarray) -> np.ndarray:

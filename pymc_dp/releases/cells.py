@@ -119,13 +119,6 @@ class PublicCells:
         return replace(draw, scale=noise.calibrate(draw.difference, draw.square, cost))
 
     @property
-    def plain(self) -> "PublicCells":
-        """These cells, where nothing is multiplied before the noise."""
-        planned = self.planned
-        assert planned.regression is not None
-        return replace(self, planned=planned.with_regression(replace(planned.regression, multipliers=(1, 1))))
-
-    @property
     def points(self) -> int:
         """The number that a lattice unit of the family is divided by."""
         return 1 if self.projection is None else self.projection.points

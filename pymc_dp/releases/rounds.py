@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pymc_dp.families.anchors import BENT, Way, best_way, next_anchor
+from pymc_dp.families.anchors import BENT, best_way, next_anchor
 from pymc_dp.families.family import complete
 from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.spec import RecordPaths
@@ -34,51 +34,27 @@ def in_rounds(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Dra
     if regression is None or not regression.link:
         [draw] = rounds
         return cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)
-    for place in range(len(rounds)):
-        draw, anchor, regression = rounds[place], cells.anchor, cells.planned.regression
+    for place, draw in enumerate(rounds):
+        anchor = cells.anchor
         assert isinstance(anchor, np.ndarray)
-        assert regression is not None
         statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)
-        if place == len(rounds) - 1:
-            break
-        F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
-        flat = moments.reshape(-1, *moments.shape[-2:])
-        scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
-        there = next_anchor(regression.scores, *scores)
-        if place == 0 and regression.link == "logit":
-            ways = _ways_on(cells, noise, rounds)
-            deviations = {way: [one.scale / draw.scale * scores[2] for one in draws] for way, (_, draws) in ways.items()}
-            way = best_way(regression.scores, *scores, there, deviations)
-            cells, draws = ways[way]
-            if draws != rounds[1:]:
-                receipt.exchange(rounds[1:], draws)
-                rounds = [draw, *draws]
-            if way.name == "here":
-                continue
-            if len(rounds) > 2:
+        if place < len(rounds) - 1:
+            F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
+            flat = moments.reshape(-1, *moments.shape[-2:])
+            scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
+            there = next_anchor(regression.scores, *scores)
+            if place == 0 and regression.link == "logit":
+                once = {"here": cells.instead(noise, draw, rounds[1:]), "there": cells.instead(noise, rounds[1], rounds[1:])}
+                planned = {"first": draw, **once, "second": rounds[1], "third": rounds[2]}
+                deviations = {way: one.scale / draw.scale * statistic.noise.standard_deviation for way, one in planned.items()}
+                way = best_way(regression.scores, scores[0], scores[1], scores[3], there, deviations)
+                if way != "twice":
+                    receipt.exchange(rounds[1:], once[way])
+                    cells = cells if way == "here" else cells.at(there.reshape(anchor.shape))
+                    return cells.noisy_statistic(noise.draw(read(cells), once[way].scale, receipt), noise, once[way], cost)
                 there = next_anchor(regression.scores, *scores, bent=BENT)
-        cells = cells.at(there.reshape(anchor.shape))
+            cells = cells.at(there.reshape(anchor.shape))
     return statistic
-
-
-def _ways_on(cells: PublicCells, noise: Mechanism, rounds: list[Draw]) -> dict[Way, tuple[PublicCells, list[Draw]]]:
-    """What may follow the first round: what is summed, and draws that cost no more than those that are left.
-
-    With several slopes sums may be left as they are, too, which a record moves less: each of these draws has the cost of one that was paid
-    for, or of all that are left, at the sensitivity of its own sums. (One slope has hardly more noise if they are multiplied.)
-    """
-    ways: dict[Way, tuple[PublicCells, list[Draw]]] = {}
-    several = cells.planned.regression is not None and len(cells.planned.regression.names) > 2
-    for summed in (cells.plain, cells) if several else (cells,):
-        regression = summed.planned.regression
-        assert regression is not None
-        times, moved = regression.scores.times, (sensitivity for sensitivity, _ in summed.rounds)
-        first, *left = (replace(draw, difference=one.difference, square=one.square) for draw, one in zip(rounds, moved, strict=True))
-        ways[Way("here", times)] = summed, [summed.instead(noise, first, rounds[1:])]
-        ways[Way("there", times)] = summed, [summed.instead(noise, left[0], rounds[1:])]
-        as_paid = [summed.instead(noise, mine, [paid]) for mine, paid in zip(left, rounds[1:], strict=True)]
-        ways[Way("twice", times)] = summed, rounds[1:] if summed is cells else as_paid
-    return ways
 
 
 def _with_residuals(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:
