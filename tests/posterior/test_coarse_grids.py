@@ -32,7 +32,7 @@ class TestWarning:
 
     @pytest.mark.parametrize("fine", [{"points": 2001}, {"points": 61, "low": 0.0, "high": 0.6}], ids=["points", "priors"])
     def test_what_it_says_to_write_ends_it(self, fine):
-        """Two points then hold .08 and .15 of a posterior at most; more than 13 of 20 draws are there with a probability below 1e-11 and 1e-7."""
+        """Two points then hold .15 of a posterior at most, and more than 13 of 20 draws with a probability below 1e-7."""
         with warnings.catch_warnings():
             warnings.simplefilter("error", pmdp.ConvergenceWarning)
             drawn(**fine)
