@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
+from arviz_stats.base import array_stats
 from scipy import stats
 
 import pymc_dp as pmdp
@@ -367,13 +368,16 @@ def broadband(folder, states=("DE", "HI", "RI", "NV", "WY", "VT")):
     for exact in (True, False):
         with pm.Model() as model:
             middle, spread = pm.Normal("middle", 0, 1.5, shape=len(states)), pm.HalfNormal("spread", 1, shape=len(states))
-            logit = middle[state] + spread[state] * pm.Normal("z", shape=len(rows))
+            logit = pm.Normal("logit", middle[state], spread[state])
             pm.Binomial(
                 "online", wholes, logit_p=logit, observed=np.round(told * wholes).astype(int) if exact else np.zeros(len(rows), dtype=int)
             )
         public = pmdp.published(model, {"online": pmdp.Exact() if exact else law}, values={} if exact else {"online": told})
-        tree = pmdp.sample(500, tune=700, chains=2, model=public, progressbar=False, random_seed=3)
+        tree = pmdp.sample(1000, tune=1000, chains=2, model=public, progressbar=False, random_seed=3)
         results.append(tree.posterior)
+        of_states = np.concatenate([tree.posterior[name].values for name in ("middle", "spread")], axis=-1)
+        r_hat = float(array_stats.rhat(of_states, chain_axis=0, draw_axis=1).max())
+        print(f"{'exact' if exact else 'law'}: R-hat at most {r_hat:.3f}, {int(tree.sample_stats['diverging'].sum())} divergent draws")
     print(
         "| state | postal codes | at 0 or 1 | exact: median (90 %) | spread | law: median (90 %) | spread |\n|---|---|---|---|---|---|---|"
     )

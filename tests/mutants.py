@@ -1718,6 +1718,10 @@ MUTANTS = (
         "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
     ),
     Mutant(
+        "a draw that was made is exchanged for another's right", "privacy/receipts.py", "wanted - self._left or alike:", "wanted - self._left:",
+        "no path costs more than was charged", "test_scores.py::test_a_draw_that_was_made_is_not_exchanged_in_the_name_of_a_dearer_one",
+    ),
+    Mutant(
         "exchanged for a dearer draw", "privacy/receipts.py", "_check([*kept, instead], self._cost)", "_check(kept, self._cost)",
         "no path costs more than was charged", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
     ),

@@ -148,7 +148,9 @@ class Receipt:
                     raise Refusal(UNPAID)
                 kept.remove(draw)
             wanted = Counter((draw.mechanism, draw.scale, draw.size) for draw in given_up)
-            if self._process is not process() or wanted - self._left:
+            # Rights are told apart by these three. Another draw with the same three and another price could be the one that is left.
+            alike = any((one.mechanism, one.scale, one.size) in wanted and one not in given_up for one in kept)
+            if self._process is not process() or wanted - self._left or alike:
                 raise Refusal(UNPAID)
             _check([*kept, instead], self._cost)
             self._draws = [*kept, instead]

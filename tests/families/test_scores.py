@@ -199,6 +199,15 @@ def test_draws_are_exchanged_for_one_that_costs_no_more():
         receipt.strike_off("laplace", draw.scale, 5)
 
 
+def test_a_draw_that_was_made_is_not_exchanged_in_the_name_of_a_dearer_one():
+    """Rights to draws of the same noise and size are the same right, whatever was paid for them."""
+    cheap, dear = (Draw("y", "laplace", difference, difference**2, 10.0, 3) for difference in (1, 5))
+    receipt = Receipt([cheap, dear], Cost(Fraction(6, 10)))
+    receipt.strike_off("laplace", 10.0, 3)  # of which draw is not told
+    with pytest.raises(pmdp.Refusal, match="not been paid"):
+        receipt.exchange([dear], replace(dear, scale=11.0))
+
+
 @pytest.mark.parametrize(
     ("n", "epsilon", "slope", "expected"),
     [
