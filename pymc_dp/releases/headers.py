@@ -226,13 +226,14 @@ def names_in(table: Any) -> list | None:
     if through_arrow and not has_arrow():
         raise Refusal("Tables of polars and DuckDB are read through pyarrow, which is not installed. Write pip install pymc_dp[queries].")
     if is_one(table, "duckdb", "DuckDBPyRelation"):
-        if table.type != "TABLE_RELATION":
-            raise Refusal(
-                "A view or a query of DuckDB is computed anew for every question, and could fail because of one record. "
-                'Write relation.create("records") and give connection.table("records").'
-            )
-        check_database(table)
-        return list(table.columns)
+        with alone(table):  # even the names of its columns come by its connection
+            if table.type != "TABLE_RELATION":
+                raise Refusal(
+                    "A view or a query of DuckDB is computed anew for every question, and could fail because of one record. "
+                    'Write relation.create("records") and give connection.table("records").'
+                )
+            check_database(table)
+            return list(table.columns)
     if is_one(table, "pandas", "DataFrame") or is_one(table, "polars", "DataFrame"):
         return list(table.columns)
     return None
