@@ -88,8 +88,7 @@ def on_grid(task: Task) -> Prepared:
         else:
             scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
         drawn = numbers[[exponential_mechanism([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
-        names = [unknown.name for unknown in rows.unknowns for _ in range(unknown.size)]
-        warning = _unresolved(drawn, axes, names)
+        warning = _unresolved(drawn, axes, [unknown.name for unknown in rows.unknowns for _ in range(unknown.size)])
         drawn = drawn if task.mode else _spread(drawn, axes, density)
         return drawn_for(
             task, reading.spec, prior, reading.values(drawn), price, CERTIFIED, intervals=rows.intervals, facts={"points": len(numbers)},
