@@ -93,22 +93,28 @@ def replicate(rng, kind, epsilon=1.0, N=2000, sets=50, rows=20_000):
     }
 
 
-def replicate_mbi(rng, epsilon=1.0, N=2000):
-    """The same of one set that ``mbi`` makes of the table of the same records. The number of records is public, as above."""
+def by_mbi(rng, names, counts, epsilon):
+    """As many codes of each variable as there are records: one set that ``mbi`` makes of a table with noise in every cell."""
     import mbi
 
-    counts = np.zeros((3, 2, 2))
-    np.add.at(counts, records(rng, N), 1)
-    names, scale = ("x", "z", "ill"), 2 / epsilon
+    scale = 2 / epsilon
     p = np.exp(-1 / scale)
     noise = rng.geometric(1 - p, counts.shape) - rng.geometric(1 - p, counts.shape)
     measured = mbi.LinearMeasurement((counts + noise).ravel().astype(float), names, stddev=np.sqrt(2) * scale)
-    fitted = mbi.estimation.MirrorDescent().estimate(mbi.Domain(names, counts.shape), [measured], known_total=N, iters=1000)
+    domain, total = mbi.Domain(names, counts.shape), int(counts.sum())
+    estimated = mbi.estimation.MirrorDescent().estimate(domain, [measured], known_total=total, iters=1000)
     np.random.seed(int(rng.integers(2**31)))  # noqa: NPY002, mbi draws from the global generator
-    made = fitted.synthetic_data(rows=N)
-    columns = {name: np.asarray(made.to_dict()[name]) for name in names}
+    made = estimated.synthetic_data(rows=total).to_dict()
+    return {name: np.asarray(made[name]) for name in names}
+
+
+def replicate_mbi(rng, epsilon=1.0, N=2000):
+    """The same of one set that ``mbi`` makes of the table of the same records. The number of records is public, as above."""
+    counts = np.zeros((3, 2, 2))
+    np.add.at(counts, records(rng, N), 1)
+    made = by_mbi(rng, ("x", "z", "ill"), counts, epsilon)
     labels = {"x": np.array(COORDS["age"]), "z": np.array(COORDS["sex"])}
-    beta, se = logistic({"ill": columns["ill"]} | {name: labels[name][columns[name]] for name in labels})
+    beta, se = logistic({"ill": made["ill"]} | {name: labels[name][made[name]] for name in labels})
     return {"one set": np.abs(beta - TRUTH) <= 1.96 * se, "squared error, one set": (beta - TRUTH) ** 2}
 
 

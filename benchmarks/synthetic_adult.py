@@ -3,12 +3,16 @@
 uv run benchmarks/synthetic_adult.py 400
 uv run benchmarks/synthetic_adult.py 400 200  # the first 200 samples are left out, for a run that was stopped
 uv run benchmarks/synthetic_adult.py 400 0 1  # with Beta(1, 1) priors of the shares in place of Beta(.5, .5)
+uv run --no-project --with mbi==2.0.0 --with pandas --with pyarrow benchmarks/synthetic_adult.py mbi 400 1.0
 
 The population is the 48,842 records of the census of 1994 (``adult_uci``, in the folder that PYMC_DP_DATA names; not shipped, and without
 it this stops). 2,000 of them, drawn with replacement, are released at epsilon 1 as a table of private indices: three levels of education,
 sex, and whether married, of each the share with an income above 50,000. 50 synthetic sets of 20,000 rows; in every set the regression of
 income on the three by Newton's method; ``combine``. The truth are the coefficients in the whole population, in which, as is usual,
 effects on the scale of log-odds do not quite add up. Beside it what somebody finds who takes one synthetic set of 2,000 rows for real.
+
+With ``mbi`` another library (private-pgm) makes one set of the same samples, from a table with noise in each of the 24 cells at the epsilon
+that is written last and delta 0, as in ``synthetic.py``; it needs none of the project.
 """
 
 import logging
@@ -18,7 +22,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from synthetic import fitted
+from synthetic import by_mbi, fitted
 
 TABLE = Path(os.environ.get("PYMC_DP_DATA", ".")) / "adult_uci" / "adult_int_coded.parquet"
 LEVELS = {"education": ["no college", "college", "degree"], "sex": ["women", "men"], "married": ["no", "yes"]}
@@ -80,7 +84,18 @@ def replicate(rng, people, truth, prior=0.5, epsilon=1.0, N=2000, sets=50, rows=
     }
 
 
-def main(many, start=0, prior=0.5):
+def replicate_mbi(rng, people, truth, epsilon=1.0, N=2000):
+    """The same of one set that ``mbi`` makes of the table of the same sample. The number of records is public, as above."""
+    counts = np.zeros((3, 2, 2, 2))
+    np.add.at(counts, tuple(people[rng.integers(len(people), size=N)].T), 1)
+    names = ("education", "sex", "married", "income")
+    made = by_mbi(rng, names, counts, epsilon)
+    beta, se = logistic(np.stack([made[name] for name in names], axis=-1))
+    return {"one set": np.abs(beta - truth) <= 1.96 * se, "squared error, one set": (beta - truth) ** 2}
+
+
+def main(many, start=0, prior=0.5, mbi=None):
+    """Replicates, with means every ten; of ``mbi`` at that epsilon, if it is given."""
     logging.disable(logging.CRITICAL)
     if not TABLE.exists():
         sys.exit(f"{TABLE} is not there. Set PYMC_DP_DATA to a folder that holds adult_uci.")
@@ -89,11 +104,15 @@ def main(many, start=0, prior=0.5):
     print("truth", dict(zip(COEFFICIENTS, truth.round(3).tolist())), flush=True)
     results = []
     for k in range(start, many):
-        results.append(replicate(np.random.default_rng([2, k]), people, truth, prior))
+        rng = np.random.default_rng([2, k])
+        results.append(replicate(rng, people, truth, prior) if mbi is None else replicate_mbi(rng, people, truth, mbi))
         if k % 10 == 9 or k == many - 1:
             means = {name: np.mean([result[name] for result in results], axis=0).round(4).tolist() for name in results[0]}
             print(f"samples {start} to {k}:", means, flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]), *map(float, sys.argv[3:]))
+    if sys.argv[1] == "mbi":
+        main(int(sys.argv[2]), mbi=float(sys.argv[3]))
+    else:
+        main(*map(int, sys.argv[1:3]), *map(float, sys.argv[3:]))
