@@ -22,7 +22,7 @@ from pymc_dp.models.source_lines import forget_lines
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
-from pymc_dp.plans.plan import check_noise_aware, refuse_problems
+from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
@@ -181,8 +181,6 @@ def assembled(
     """
     for _, noisy in pairs:
         refuse_older(noisy)
-    if noise_aware:
-        check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
     parameters = {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     allowed = {_beside(noisy): _allowed(likelihood, noisy) for likelihood, noisy in pairs}
     related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
