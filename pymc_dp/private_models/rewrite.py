@@ -5,11 +5,13 @@ dims, coords, transforms, initial values and order.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.logprob.transforms import Transform
 from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable, clone_get_equiv
@@ -186,6 +188,7 @@ def assembled(
     related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     hidden = [name for likelihood, noisy in pairs if noise_aware for name in hidden_groups(likelihood, noisy)]
     private, parameters = without_likelihoods(spec, parameters | allowed, hidden)
+    private.rvs_to_transforms = {variable: _own(transform) for variable, transform in private.rvs_to_transforms.items()}
     with private:
         for likelihood, noisy in pairs:
             shapes = related.get(noisy.variable, [])
@@ -205,6 +208,16 @@ def assembled(
     private.released, private.noise_aware = tuple(noisy for _, noisy in pairs), noise_aware
     forget_lines(private)
     return private
+
+
+def _own(transform: Transform | None) -> Transform | None:
+    """A transform whose graphs are no other model's: PyTensor rewrites those that a transform holds, in place, where they are compiled.
+
+    So the next private model of the same model would have another graph, and would be compiled once more.
+    """
+    if transform is None or not any(isinstance(held, Variable) for held in vars(transform).values()):
+        return transform
+    return deepcopy(transform)
 
 
 def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> ModelSpec:
