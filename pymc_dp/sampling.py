@@ -170,7 +170,6 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
         name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing", "disjoint") if name in arguments
     }
     ready = prepared(model, protection_of(**declared, persons=True), **arguments)
-    ready.plan.check_noise_aware(noise_aware)
     return rewritten(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
 
 
@@ -266,7 +265,6 @@ def sample(
     _check_sampler(draws, sampler)
     ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data)
     check_settings(sampler, model, ready.plan.spec)
-    ready.plan.check_noise_aware(noise_aware)
     released = ready.pay_and_draw()
     private = rewritten(ready.plan.spec, released, noise_aware=noise_aware)
     del model, ready

@@ -35,8 +35,6 @@ class Entry:
         What ``inspect`` says of each observed variable.
     tolerance : float
         By how much the difference of log-densities may vary: more where public features are off the lattice.
-    aware : bool
-        Whether the noise can be part of the likelihood.
     cdf : callable or None
         Of an outcome that is released in bins, its distribution function at edges: see ``gallery_bins``.
     edges : tuple of float
@@ -46,7 +44,6 @@ class Entry:
     make: object
     structures: tuple[str, ...]
     tolerance: float
-    aware: bool
     cdf: object = None
     edges: tuple[float, ...] = ()
 
@@ -58,7 +55,7 @@ class Entry:
 GALLERY: list[Entry] = []
 
 
-def entry(*structures, tolerance=1e-6, aware=True, cdf=None, edges=(), rows=None, coords=None):
+def entry(*structures, tolerance=1e-6, cdf=None, edges=(), rows=None, coords=None):
     """Add a function to the gallery that writes a model of some records, in its context, and returns arguments of ``release``.
 
     ``rows`` is the number of records where that is always the same; ``coords`` are those of the model, or a function of that number.
@@ -72,7 +69,7 @@ def entry(*structures, tolerance=1e-6, aware=True, cdf=None, edges=(), rows=None
                 arguments = write(records(n, seed))
             return model, arguments
 
-        GALLERY.append(Entry(make, structures, tolerance, aware, cdf, edges))
+        GALLERY.append(Entry(make, structures, tolerance, cdf, edges))
         return make
 
     return add
@@ -644,7 +641,7 @@ def correlated_responses(r):
     return {"bounds": {"Y": [REALS, (-1, 1)]}}
 
 
-@entry("linear", aware=False, coords={"outcome": ITEM, "coef": list("abc")})
+@entry("linear", coords={"outcome": ITEM, "coef": list("abc")})
 def seemingly_unrelated_regressions(r):
     B = pm.Normal("B", dims=("coef", "outcome"))
     mu = pm.Normal("a", dims="outcome") + pt.dot(pm.Data("X", r.X), B)

@@ -285,7 +285,7 @@ def wages_by_age_and_education(r):
     return {"bounds": {"log_wage": REALS, "age": (-1, 1), "female": (0, 1)}}
 
 
-@entry("linear", aware=False, coords={"instruments": ["1", "z"], "covariates": ["1", "x"]})
+@entry("linear", coords={"instruments": ["1", "z"], "covariates": ["1", "x"]})
 def instrument_and_outcome(r):
     """CausalPy, instrumental variables: two responses, each with covariates of its own, and errors that go together."""
     X, Z = pm.Data("X", np.column_stack([np.ones(len(r.y)), r.w])), pm.Data("Z", np.column_stack([np.ones(len(r.y)), r.X[:, 1]]))

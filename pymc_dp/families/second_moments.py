@@ -28,7 +28,7 @@ from pymc_dp.families.grid import POINTS, clamps, to_points
 from pymc_dp.families.scores import Scores, record_scores
 
 MOST_ENTRIES = 4
-"""The most entries of a vector whose noise is part of the likelihood: 14 sums, all of which are latent."""
+"""The most entries of a vector whose clamping is part of the law: 14 sums, all of which are latent."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,11 @@ class Regression:
     def q(self) -> int:
         """Number of response columns of one value."""
         return len(self.response_lower)
+
+    @property
+    def clamped_vectors(self) -> bool:
+        """Whether moments are those of vectors without covariates, and few enough, that clamping is part of their law."""
+        return 1 < self.q <= MOST_ENTRIES and len(self.names) == 1
 
     @property
     def size(self) -> int:
@@ -341,11 +346,3 @@ def _most(of_h: Fraction, of_t: Fraction, bent_h: int, bent_t: int, cross: int) 
         places.append(((2 * bent_t * of_h - cross * of_t) / turning, (2 * bent_h * of_t - cross * of_h) / turning))
     inside = [(h, t) for h, t in places if 0 <= h <= 1 and 0 <= t <= 1]
     return max(of_h * h - bent_h * h**2 + of_t * t - bent_t * t**2 - cross * h * t for h, t in inside)
-
-
-def knows_its_noise(regression: Regression | None) -> bool:
-    """Whether the law of a noisy statistic is known well enough to be part of the likelihood.
-
-    Of vectors it is where they have no covariates and at most ``MOST_ENTRIES`` entries.
-    """
-    return regression is None or regression.q == 1 or (len(regression.names) == 1 and regression.q <= MOST_ENTRIES)

@@ -117,7 +117,6 @@ def plan(
     side = public_side(with_records(model), protection)
     del model
     whole, request = planned_release(side.spec, protection), _requested(epsilon, width, mechanism, delta)
-    whole.check_noise_aware()
     names = [drawn.name for drawn in drawn_of(side.spec)]
     if not names:
         raise Refusal("Nothing in this model is unknown, so there is no posterior. Put a prior on something.")

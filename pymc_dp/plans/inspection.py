@@ -10,7 +10,7 @@ import numpy as np
 
 from pymc_dp.families.residuals import residuals_in_words
 from pymc_dp.families.scores import ROUNDS
-from pymc_dp.families.second_moments import Regression, knows_its_noise
+from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
@@ -48,8 +48,6 @@ class Row:
         Those that fit.
     needs : str or None
         The argument still missing before it can be released.
-    noise_aware : bool
-        Whether the noise can be made part of the likelihood.
     numbers : str
         How many numbers are released, from how many records where that is public, in words.
     gaussian : float or None
@@ -64,7 +62,6 @@ class Row:
     reason: str
     mechanisms: tuple[str, ...]
     needs: str | None = None
-    noise_aware: bool = True
     numbers: str = ""
     gaussian: float | None = None
     __repr__ = as_written
@@ -326,15 +323,12 @@ def _row(
         reason = f"{reason}; {_projected(statistic)}" if reason else _projected(statistic)
     if may_pool(statistic):
         reason = "; ".join(part for part in (reason, pooling_in_words(statistic)) if part)
-    aware = knows_its_noise(regression)
-    if not aware:
-        reason = f"{reason}; noise_aware=False only" if reason else "noise_aware=False only"
-    elif statistic.sizes != "public":
+    if statistic.sizes != "public":
         reason = "; ".join(words for words in (reason, f"{grid.size:,} private cells" if grid.size > 1 and settled else "") if words)
     numbers = "" if lacking else numbers_of(statistic, spec.many.get(likelihood.name))
     width = None if moved is None else gaussian_width(statistic.sensitivity, part)
     names, mechanisms, described = statistic.statistics, ("laplace", "gaussian"), (likelihood.distribution, statistic.structure)
-    return Row(likelihood.name, *described, names, moved, reason, mechanisms, lacking, aware, numbers, width), statistic
+    return Row(likelihood.name, *described, names, moved, reason, mechanisms, lacking, numbers, width), statistic
 
 
 CLAMPED = "values beyond the bounds are clamped; without covariates the likelihood allows for that, but let bounds hold nearly all values"
@@ -369,7 +363,7 @@ def _said_of(regression: Regression) -> str:
     """What its law leaves open, in words."""
     if regression.link:
         return _approximation(regression)
-    return CLAMPED if regression.q > 1 and knows_its_noise(regression) else WIDE + residuals_in_words(regression)
+    return CLAMPED if regression.clamped_vectors else WIDE + residuals_in_words(regression)
 
 
 def _approximation(regression: Regression) -> str:

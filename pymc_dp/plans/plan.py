@@ -4,10 +4,9 @@
 is read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pymc_dp.families.second_moments import Regression, knows_its_noise
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.models.structure import IN_GRAPH, Unreduced
 from pymc_dp.plans.bounds import APART, bounds_by_name, covariate_bounds, needs
@@ -43,11 +42,6 @@ class Plan:
     missing: Missing
     statistics: tuple[PlannedStatistic, ...]
     disjoint: Groups = ()
-
-    def check_noise_aware(self, noise_aware: bool = True) -> None:
-        """Refuse, before anything is spent, what ``rewrite`` would refuse with this ``noise_aware``."""
-        if noise_aware:
-            check_noise_aware((statistic.likelihood.distribution, statistic.regression) for statistic in self.statistics)
 
 
 def planned_release(spec: ModelSpec, protection: Protection) -> Plan:
@@ -171,22 +165,6 @@ def _check_fills(statistic: PlannedStatistic, fills: Mapping[str, float]) -> Non
         if fill not in levels[name]:
             each = f"{APART.format(name)} and a level of each"
             raise Unreduced(no_level(name, fill, levels[name], each if name == likelihood.name else leave_out(name)))
-
-
-def check_noise_aware(likelihoods: Iterable[tuple[str, Regression | None]]) -> None:
-    """Refuse a noise-aware posterior where it could not be right.
-
-    Parameters
-    ----------
-    likelihoods : iterable of (str, Regression or None)
-        The distribution of every observed variable, and what it is released as where that is a regression.
-    """
-    for distribution, regression in likelihoods:
-        if not knows_its_noise(regression):
-            raise Refusal(
-                f"The noise cannot be made part of a {distribution} likelihood of this shape yet. Write noise_aware=False, and read its"
-                " intervals as too narrow."
-            )
 
 
 def refuse_problems(spec: ModelSpec) -> None:

@@ -17,10 +17,11 @@ from pytensor.graph.basic import Variable
 from pymc_dp.laws import law as laws
 from pymc_dp.laws.combined import combined
 from pymc_dp.laws.projected import projected
-from pymc_dp.private_models.moment_law import Related, scatter
+from pymc_dp.private_models.moment_law import Related, Scatter, scatter
 from pymc_dp.private_models.pooled_law import pooled_law
 from pymc_dp.private_models.residual_law import residual_law
 from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes
+from pymc_dp.private_models.vector_law import vector_scatter
 from pymc_dp.private_models.vectors import vectors
 from pymc_dp.private_models.within_bins import averaged
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -68,7 +69,7 @@ def noisy_likelihood(private: pm.Model, noisy: NoisyStatistic, parameters: list[
     """
     if noisy.multipliers.size:
         return _pooled_moments(private, noisy)
-    if noisy.regression is not None and noisy.regression.q == 1:
+    if noisy.regression is not None and not noisy.regression.clamped_vectors:
         return _second_moments(private, noisy, parameters, related)
     if noisy.combination.size and noisy.sizes == "free":
         return _sums_beside_their_number(private, noisy, parameters)
@@ -188,7 +189,9 @@ def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
     records = np.broadcast_to(n, batch).reshape(B)
     shape = (regression.size, regression.size)
     known = np.broadcast_to(noisy.known * noisy.lattice, (*batch, *shape)).reshape(B, *shape)
-    if noisy.residuals is None:
+    if regression.q > 1:
+        law: Scatter = vector_scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, records, related)
+    elif noisy.residuals is None:
         law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, records, related, anchor=noisy.anchor.reshape(-1, F))
     else:
         law = residual_law(noisy, known, records, related)
@@ -202,7 +205,8 @@ def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
         phi, sigma, *rest = arguments
         size = (rest.pop(0) + np.zeros(batch)).reshape((B,)) if sizes else pt.constant(records)
         latent, shared = rest.pop(0), rest.pop(0) if law.shared else None
-        return size, phi.reshape((B, F)), sigma.reshape((B,)), latent, shared, *rest
+        several = (regression.q,) if regression.q > 1 else ()
+        return size, phi.reshape((B, *several, F)), sigma.reshape((B, *several, *several)), latent, shared, *rest
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
         return law.log_density(value.reshape((B, K)), *flat(arguments)).reshape(batch)

@@ -127,12 +127,7 @@ class Scatter:
 
     def given(self) -> np.ndarray:
         """All that is no variable (B, W): in a graph as data, so that another release makes the same graph."""
-        B, F, k = len(self.start), len(self.order), self.unknowns
-        alike = ALIKE if self.shared else 0.0
-        position = {f: a for a, f in enumerate(self.order)} | {F: F}
-        weighted = zip(self.regression.entries, self.regression.weights, strict=True)
-        entries = np.array([[position[i], position[j], weight] for (i, j), weight in weighted])
-        centre, half = self.regression.centres()
+        B, F = len(self.start), len(self.order)
         # Coefficients of scores are about the anchor, in units of their own; those of a response about its middle.
         off = np.zeros((B, F + 2 + self.features.shape[1]))
         off[:, F], off[:, F + 1] = self.widened, {"": NO_LINK, "logit": LOGIT, "log": LOG}[self.regression.link]
@@ -140,15 +135,21 @@ class Scatter:
             off[:, F + 2 :] = self.features
             off[:, :F] = self.anchor[:, list(self.order)]
         else:
-            off[:, 0] = centre[F]
-        half_response = 1.0 if self.regression.link else half[F]
-        settings = self.noise.standard_deviation, self.noise.gaussian, half_response, len(self.places), sqrt(alike), sqrt(1 - alike)
+            off[:, 0] = self.regression.centres()[0][F]
+        return np.concatenate([self.of_features(), self.inside, self.reach, self.near, self.near_squares[:, None], off], axis=1)
+
+    def of_features(self) -> np.ndarray:
+        """The part of ``given`` that tells of features, of the noise and of what was released; of a first response its half width."""
+        B, F, k = len(self.start), len(self.order), self.unknowns
+        alike = ALIKE if self.shared else 0.0
+        position = {f: a for a, f in enumerate(self.order)}
+        weighted = zip(self.regression.entries, self.regression.weights, strict=True)
+        entries = np.array([[position.get(i, i), position.get(j, j), weight] for (i, j), weight in weighted])
+        half = 1.0 if self.regression.link else self.regression.centres()[1][F]
+        settings = self.noise.standard_deviation, self.noise.gaussian, half, len(self.places), sqrt(alike), sqrt(1 - alike)
         shift = self.shift if self.shared else np.zeros((B, k, 0))
-        near = np.column_stack([self.near, self.near_squares])
-        return packed(
-            settings, entries, self.regression.onto_scaled()[:, list(self.order)], self.middle, self.root, self.squares,
-            self.factor, self.start, self.scale, shift, self.inside, self.reach, near, off,
-        )  # fmt: skip
+        onto = self.regression.onto_scaled()[:, list(self.order)]
+        return packed(settings, entries, onto, self.middle, self.root, self.squares, self.factor, self.start, self.scale, shift)
 
     @property
     def deviations(self) -> np.ndarray:
@@ -242,18 +243,27 @@ def scatter(
     anchor : (B, F) ndarray, optional
         With a link: the coefficients of scaled features at which the scores were taken.
     """
+    law = of_features(regression, noise, noisy, known, n, related)
+    if anchor is not None:
+        law = replace(law, anchor=anchor)
+    return _with_response(law, noisy, np.maximum(n, 1.0))
+
+
+def of_features(
+    regression: Regression, noise: Noise, noisy: np.ndarray, known: np.ndarray, n: np.ndarray, related: Sequence[Related]
+) -> Scatter:
+    """The part of ``scatter`` that is about features; latents of responses are centred on their own law."""
     F, B = len(regression.names), len(noisy)
     together = [f for group in related for f in group.features]
     # Features that tell of each other come first, so that others are told by them, and not each of them by the others.
     private = [*together, *(f for f in range(F) if regression.private[f] and f not in together)]
     order = [*(f for f in range(F) if not regression.private[f]), *private]
     f, m = F - len(private), len(private)
-    size = np.maximum(n, 1.0)
     factor = np.zeros((B, F, F))
     if regression.counted:
         factor[:, 0, 0] = 1.0
     else:
-        inner = known[:, order[:f]][:, :, order[:f]] / size[:, None, None]
+        inner = known[:, order[:f]][:, :, order[:f]] / np.maximum(n, 1.0)[:, None, None]
         factor[:, :f, :f] = np.linalg.cholesky(inner + 1e-9 * np.eye(f))
     # Unknowns: m means, m shares of variance, then the partial slopes of every private feature on those before it.
     slopes = [(i, j) for i in range(m) for j in range(1, f + i)]
@@ -277,13 +287,13 @@ def scatter(
     nothing = np.zeros((B, F))
     law = Scatter(
         regression, noise, tuple(order), factor, places, middle, root, squares, np.zeros((B, k)), none, none, nothing, nothing,
-        nothing.astype(bool), np.zeros(B, dtype=bool), nothing if anchor is None else anchor, np.ones(B),
+        nothing.astype(bool), np.zeros(B, dtype=bool), nothing, np.ones(B),
         np.zeros((B, 0)),
     )  # fmt: skip
     if k:
-        start, shift, scale = _centred(law, noisy, size)
+        start, shift, scale = _centred(law, noisy, np.maximum(n, 1.0))
         law = replace(law, start=start, shift=shift, scale=scale)
-    return _with_response(law, noisy, size)
+    return law
 
 
 def _factor(law: Scatter, unknown: np.ndarray) -> np.ndarray:

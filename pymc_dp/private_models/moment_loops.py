@@ -71,8 +71,7 @@ def _parts(row, F):
         that one, a and b, where its square is a + b times the feature; b is 0 where there is none
     known (F, F) : Cholesky factor of the public features' moments
     start (k,), scale (k, k), shift (k, S) : unknowns are start + shift @ shared + scale @ latent
-    inside (F,), reach (F,), near (F + 1,) : where latents of the response are centred, and which; last that of its square
-    off (F + 2,) : what is taken off the coefficients of scaled features; what sigma is multiplied by; which link there is (``score_loops``)
+    tail : what belongs to the response (``_of_response``), or to several (``vector_loops``)
     """
     K, k, S = int(row[6]), int(row[7]), int(row[8])
     a = 9
@@ -88,9 +87,17 @@ def _parts(row, F):
     last = h + k * S
     return (
         row[:a], row[a:b].reshape((K, 3)), row[b:c].reshape((F, F)), row[c:d], row[d:e].reshape((k, k)), row[e:known].reshape((m, 3)),
-        row[known:f].reshape((F, F)), row[f:g], row[g:h].reshape((k, k)), row[h:last].reshape((k, S)), row[last : last + F],
-        row[last + F : last + 2 * F], row[last + 2 * F : last + 3 * F + 1], row[last + 3 * F + 1 :],
+        row[known:f].reshape((F, F)), row[f:g], row[g:h].reshape((k, k)), row[h:last].reshape((k, S)), row[last:],
     )  # fmt: skip
+
+
+def _of_response(tail, F):
+    """What a row of ``given`` says of the response, which is what ``_parts`` leaves of it.
+
+    inside (F,), reach (F,), near (F + 1,) : where latents of the response are centred, and which; last that of its square
+    off (F + 2,) : what is taken off the coefficients of scaled features; what sigma is multiplied by; which link there is (``score_loops``)
+    """
+    return tail[:F], tail[F : 2 * F], tail[2 * F : 3 * F + 1], tail[3 * F + 1 :]
 
 
 # ---------- densities
@@ -106,7 +113,8 @@ def normal_moments(z, n, phi, sigma, latent, shared, given):
         by_factor[:] = 0.0
         by_within[:] = 0.0
         by_c[:] = 0.0
-        settings, entries, onto, middle, onward, squares, known, start, scale, shift, inside, reach, near, off = _parts(given[i], F)
+        settings, entries, onto, middle, onward, squares, known, start, scale, shift, tail = _parts(given[i], F)
+        inside, reach, near, off = _of_response(tail, F)
         half, m = settings[2], int(settings[3])
         value[i] = _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, m, middle, onward, squares, predictors, factor)
@@ -217,7 +225,8 @@ def drawn_moments(draws, n, phi, sigma, latent, shared, given):
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     c, e, within, q, C = np.empty(F), np.empty(F), np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
-        settings, entries, onto, middle, onward, squares, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
+        settings, entries, onto, middle, onward, squares, known, start, scale, shift, tail = _parts(given[i], F)
+        off = _of_response(tail, F)[3]
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, int(settings[3]), middle, onward, squares, predictors, factor)
         _scaled(phi[i], settings[2], onto, off, c)
@@ -381,7 +390,7 @@ def _features(z, n, entries, factor, settings, by_factor):
 
 
 PARTS = (
-    _products, _products_back, _products_of, _square, _parts, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back, _features,
-    digamma, *OF_SCORES,
+    _products, _products_back, _products_of, _square, _parts, _of_response, _misfit, _scaled, _unknowns, steepness, _mean, _fill, _back,
+    _features, digamma, *OF_SCORES,
 )  # fmt: skip
 """What the loops call."""

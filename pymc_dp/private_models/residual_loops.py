@@ -26,6 +26,7 @@ from pymc_dp.private_models.moment_loops import (
     _features,
     _fill,
     _misfit,
+    _of_response,
     _parts,
     _products,
     _products_back,
@@ -48,7 +49,8 @@ def residual_moments(z, n, phi, sigma, latent, shared, given):
         by_factor[:] = 0.0
         by_within[:] = 0.0
         by_c[:] = 0.0
-        settings, entries, onto, middle, onward, squares, known, start, scale, shift, inside, reach, near, off = _parts(given[i], F)
+        settings, entries, onto, middle, onward, squares, known, start, scale, shift, tail = _parts(given[i], F)
+        inside, reach, near, off = _of_response(tail, F)
         half, m = settings[2], int(settings[3])
         value[i] = _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, m, middle, onward, squares, predictors, factor)
@@ -101,7 +103,8 @@ def drawn_residual_moments(draws, n, phi, sigma, latent, shared, given):
     unknown, away, predictors, factor = np.empty(k), np.empty(k), np.empty(k), np.empty((F, F))
     c, within, q = np.empty(F), np.empty(F), np.empty(F)
     for i in range(len(n)):
-        settings, entries, onto, middle, onward, squares, known, start, scale, shift, _, _, _, off = _parts(given[i], F)
+        settings, entries, onto, middle, onward, squares, known, start, scale, shift, tail = _parts(given[i], F)
+        off = _of_response(tail, F)[3]
         _unknowns(latent[i], shared[i], start, scale, shift, settings, unknown, away)
         _fill(known, unknown, int(settings[3]), middle, onward, squares, predictors, factor)
         _scaled(phi[i], settings[2], onto, off, c)
@@ -245,7 +248,7 @@ def _kept(clamp, wide, R, n):
 
 
 PARTS = (
-    _back, _features, _fill, _misfit, _parts, _products, _products_back, _products_of, _scaled, _unknowns,
+    _back, _features, _fill, _misfit, _of_response, _parts, _products, _products_back, _products_of, _scaled, _unknowns,
     _sum_of_squares, _along, _responses, _residuals, _off_by, _kept, _straight, _straight_back,
 )  # fmt: skip
 """What the loops call, those of another module among it."""

@@ -5,11 +5,13 @@ dims, coords, transforms, initial values and order.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pymc.logprob.transforms import Transform
 from pymc.model.fgraph import ModelDeterministic, ModelNamed, model_from_fgraph
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable, clone_get_equiv
@@ -22,7 +24,7 @@ from pymc_dp.models.source_lines import forget_lines
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import probabilities
-from pymc_dp.plans.plan import check_noise_aware, refuse_problems
+from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
@@ -181,13 +183,12 @@ def assembled(
     """
     for _, noisy in pairs:
         refuse_older(noisy)
-    if noise_aware:
-        check_noise_aware((noisy.distribution, noisy.regression) for _, noisy in pairs)
     parameters = {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     allowed = {_beside(noisy): _allowed(likelihood, noisy) for likelihood, noisy in pairs}
     related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
     hidden = [name for likelihood, noisy in pairs if noise_aware for name in hidden_groups(likelihood, noisy)]
     private, parameters = without_likelihoods(spec, parameters | allowed, hidden)
+    private.rvs_to_transforms = {variable: _own(transform) for variable, transform in private.rvs_to_transforms.items()}
     with private:
         for likelihood, noisy in pairs:
             shapes = related.get(noisy.variable, [])
@@ -207,6 +208,16 @@ def assembled(
     private.released, private.noise_aware = tuple(noisy for _, noisy in pairs), noise_aware
     forget_lines(private)
     return private
+
+
+def _own(transform: Transform | None) -> Transform | None:
+    """A transform whose graphs are no other model's: PyTensor rewrites those that a transform holds, in place, where they are compiled.
+
+    So the next private model of the same model would have another graph, and would be compiled once more.
+    """
+    if transform is None or not any(isinstance(held, Variable) for held in vars(transform).values()):
+        return transform
+    return deepcopy(transform)
 
 
 def spec_like(model: pm.Model, release: Release, public: Iterable[str]) -> ModelSpec:

@@ -114,11 +114,8 @@ def test_operations_of_the_user_are_compiled_every_time():
     assert nutpie_model(private, {}, data_of_release(private)) is None
 
 
-AWARE = [entry for entry in GALLERY if entry.aware]
-
-
 @pytest.mark.parametrize(
-    "entry", [pytest.param(entry, id=entry.name, marks=[pytest.mark.slow] if k % 12 else []) for k, entry in enumerate(AWARE)]
+    "entry", [pytest.param(entry, id=entry.name, marks=[pytest.mark.slow] if k % 12 else []) for k, entry in enumerate(GALLERY)]
 )
 def test_every_model_of_the_gallery_has_one_key(entry):
     """Whatever its release is; and all that is compiled of it can be compared."""
@@ -221,7 +218,7 @@ def test_one_compilation_serves_both_releases_and_draws_are_those_of_pm_sample(s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", AWARE[::8], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", GALLERY[::8], ids=lambda entry: entry.name)
 def test_the_compiled_density_of_another_release_is_the_model_s_own(entry, compilations):
     model, arguments = entry.make()
     for _ in range(2):

@@ -203,19 +203,6 @@ def test_the_model_in_context_is_the_default():
         pmdp.release(epsilon=1.0)
 
 
-def test_a_likelihood_whose_noise_is_not_known_is_refused_before_it_is_paid_for(monkeypatch):
-    with pm.Model() as model:
-        pm.MvNormal("shares", pm.Normal("a", shape=5), pt.eye(5), observed=np.zeros((20, 5)))
-    arguments = {"bounds": {"shares": (-1, 1)}}
-    released = pmdp.release(model, epsilon=1.0, **arguments)
-    with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
-        pmdp.rewrite(model, released)
-    assert pmdp.rewrite(model, released, noise_aware=False).privacy is released
-    monkeypatch.setattr("pymc_dp.releases.from_records.receipt_for", lambda *_, **__: pytest.fail("it was paid for"))
-    with pytest.raises(pmdp.Refusal, match="noise_aware=False"):
-        pmdp.sample(model=model, epsilon=1.0, **arguments)
-
-
 NOISES = [{}, {"mechanism": "gaussian", "delta": 1e-6}]
 
 

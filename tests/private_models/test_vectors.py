@@ -8,10 +8,10 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import mostly_slow, seam_of
+from checks import mostly_slow
 
 import pymc_dp as pmdp
-from pymc_dp.families.second_moments import MOST_ENTRIES, Regression, knows_its_noise
+from pymc_dp.families.second_moments import MOST_ENTRIES, Regression
 from pymc_dp.laws import law as laws
 from pymc_dp.private_models.likelihood import law_of, plan_of
 from pymc_dp.private_models.vectors import vectors
@@ -81,13 +81,12 @@ def test_the_count_stands_before_the_sums_where_it_is_released():
     assert np.abs(np.cov(draws[:, 1:].T) / np.outer(own, own) - 7 * covariance / np.outer(own, own)).max() <= 6 * np.sqrt(2 / 20_000)
 
 
-def test_whose_law_is_known():
-    assert knows_its_noise(None)
-    assert knows_its_noise(regression())
+def test_of_whom_clamping_is_part_of_the_law():
+    assert regression().clamped_vectors
     many = Regression(("1",), (False,), (-1.0,), (1.0,), (0.0,) * (MOST_ENTRIES + 1), (1.0,) * (MOST_ENTRIES + 1), scale_known=False)
-    assert not knows_its_noise(many)
+    assert not many.clamped_vectors
     about = Regression(("1", "x"), (False, True), (-1.0, -1.0), (1.0, 1.0), (0.0, 0.0), (1.0, 1.0), scale_known=False)
-    assert not knows_its_noise(about)
+    assert not about.clamped_vectors
 
 
 def bivariate(rows):
@@ -172,17 +171,7 @@ def test_a_table_of_private_cells_keeps_its_law():
     assert np.isfinite(pmdp.rewrite(model, released).compile_logp(mode="FAST_COMPILE")(pmdp.rewrite(model, released).initial_point()))
 
 
-def test_more_entries_are_refused_before_anything_is_paid():
-    rows = np.zeros((20, MOST_ENTRIES + 1))
-    with pm.Model() as model:
-        pm.MvNormal("y", pm.Normal("mu", shape=MOST_ENTRIES + 1), pt.eye(MOST_ENTRIES + 1), observed=rows)
-    with seam_of(0) as seam, pytest.raises(pmdp.Refusal, match="noise_aware=False"):
-        pmdp.sample(model=model, epsilon=1.0, bounds={"y": (-8, 8)})
-    assert not seam.exact
-
-
 def test_inspect_says_what_becomes_of_values_beyond_the_bounds():
     [row] = pmdp.inspect(bivariate(ROWS), bounds={"y": (-8, 8)}).rows
-    assert row.noise_aware
     assert "without covariates the likelihood allows for that" in row.reason
     assert "slopes come out too flat" not in row.reason

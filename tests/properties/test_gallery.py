@@ -56,7 +56,6 @@ def test_inspect_says_what_is_expected(entry):
     model, arguments = entry.make()
     rows = pmdp.inspect(model, **arguments).rows
     assert tuple(row.structure for row in rows) == entry.structures, [row.reason for row in rows]
-    assert {row.noise_aware for row in rows} == {entry.aware}
     assert not any(row.needs for row in rows)
 
 
@@ -95,7 +94,6 @@ def test_dummy_rows_of_another_number_give_the_same_density(entry, exact_seam):
 
 
 NOISE = [{"mechanism": "laplace"}, {"mechanism": "gaussian", "delta": 1e-6}]
-AWARE = [entry for entry in GALLERY if entry.aware]
 
 
 def finite(entry, neighbours, noise):
@@ -107,21 +105,21 @@ def finite(entry, neighbours, noise):
     check_finite(pmdp.rewrite(model, pmdp.release(model, epsilon=1.0, neighbours=neighbours, **noise, **arguments)))
 
 
-@parametrised(AWARE[::6])
+@parametrised(GALLERY[::6])
 def test_the_noise_aware_log_density_and_its_gradient_are_finite(entry):
     finite(entry, "replace", NOISE[0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE, ids=["laplace", "gaussian"])
-@parametrised(AWARE)
+@parametrised(GALLERY)
 def test_they_are_finite_with_either_mechanism(entry, noise):
     finite(entry, "replace", noise)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISE, ids=["laplace", "gaussian"])
-@parametrised(AWARE, dict.fromkeys(STARTED, INITIAL) | dict.fromkeys(TAKEN_OUT, "how many entries are taken out is private"))
+@parametrised(GALLERY, dict.fromkeys(STARTED, INITIAL) | dict.fromkeys(TAKEN_OUT, "how many entries are taken out is private"))
 def test_they_are_finite_where_records_come_and_go(entry, noise):
     """Or refused, because something public is as long as the records."""
     finite(entry, "add_remove", noise)
