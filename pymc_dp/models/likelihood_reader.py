@@ -266,8 +266,8 @@ def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
         raise Unreduced(f"it is a single number, without an axis of records. Observe an array with one entry per record{whole}")
     if observed.array is None:
         raise Unreduced(
-            "its values are computed in the graph, sparse, or of a class of their own, such as np.matrix. Compute them before the model, and"
-            " observe a plain array, np.asarray(values)"
+            "its values are computed in the graph, sparse, or of a class of their own, such as np.matrix. Compute them before the model,"
+            " and observe a plain array, np.asarray(values)"
         )
     names = {other.name for other in arrays.observed} | arrays.imputed
     for variable in above(list(observed.parameters), through_unknowns=False):

@@ -35,7 +35,6 @@ from pymc_dp.models.structure import (
 )
 from pymc_dp.models.tabulated import Parametrised, parametrised
 
-
 PLAIN = (np.ndarray, np.memmap)
 """Classes of arrays that select and compute as NumPy says. Of a ``np.matrix`` PyMC takes the values that are there along another axis."""
 
