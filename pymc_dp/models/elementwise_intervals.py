@@ -194,7 +194,7 @@ def _switched(condition: Interval, first: Interval, second: Interval) -> Interva
 
 
 def _power(base: Interval, exponent: Interval, whole: bool) -> Interval:
-    """Powers of a base that is not negative, by its logarithm; of any base, where the exponent is an integer from 0 on, the same for all."""
+    """Powers of a base that is not negative, by its logarithm; of any, where the exponent is an integer from 0 on, the same for all."""
     if whole and (exponent[0] < 0).any():
         raise Unreduced("a whole number may be raised to a negative power, which has no value. Write 2.0 ** x for 2 ** x")
     if np.all(exponent[0] == exponent[1]) and np.all(np.rint(exponent[0]) == exponent[0]) and np.all(exponent[0] >= 0):
