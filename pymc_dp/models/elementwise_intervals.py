@@ -194,12 +194,12 @@ def _switched(condition: Interval, first: Interval, second: Interval) -> Interva
 
 
 def _power(base: Interval, exponent: Interval, whole: bool) -> Interval:
-    """Powers of a base that is not negative, by its logarithm; of any base, where the exponent is a positive integer, the same for all."""
+    """Powers of a base that is not negative, by its logarithm; of any, where the exponent is an integer from 0 on, the same for all."""
     if whole and (exponent[0] < 0).any():
         raise Unreduced("a whole number may be raised to a negative power, which has no value. Write 2.0 ** x for 2 ** x")
-    if np.all(exponent[0] == exponent[1]) and np.all(np.rint(exponent[0]) == exponent[0]) and np.all(exponent[0] > 0):
+    if np.all(exponent[0] == exponent[1]) and np.all(np.rint(exponent[0]) == exponent[0]) and np.all(exponent[0] >= 0):
         low, high = corners(np.power, base, exponent)
-        straddles = (base[0] <= 0) & (base[1] >= 0)
+        straddles = (base[0] <= 0) & (base[1] >= 0) & (exponent[0] > 0)
         return np.where(straddles, np.minimum(low, 0.0), low), high
     logs = np.log(np.maximum(base[0], 0)), np.log(np.maximum(base[1], 0))
     low, high = corners(np.multiply, logs, exponent)

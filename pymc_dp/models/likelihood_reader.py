@@ -265,7 +265,10 @@ def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
         whole = total if name_of_operation(observed.random.owner.op) in ("Binomial", "Poisson") else ""
         raise Unreduced(f"it is a single number, without an axis of records. Observe an array with one entry per record{whole}")
     if observed.array is None:
-        raise Unreduced("its values are computed in the graph, or sparse. Compute them before the model, and observe a plain array")
+        raise Unreduced(
+            "its values are computed in the graph, sparse, or of a class of their own, such as np.matrix. Compute them before the model,"
+            " and observe a plain array, np.asarray(values)"
+        )
     names = {other.name for other in arrays.observed} | arrays.imputed
     for variable in above(list(observed.parameters), through_unknowns=False):
         name = name_of_random(variable) if variable.owner is not None else None

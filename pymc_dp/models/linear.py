@@ -86,6 +86,10 @@ class _Reading:
             unit = pt.ones((1,) * (variable.type.ndim + 1))
             if not of_records:
                 self._done[variable] = [(unit, variable[..., None])]
+            elif not of_unknowns and (number := _same_for_all(variable)) is not None:
+                self._done[variable] = [(unit, number * unit)]
+            elif not of_unknowns and _beside_ones(variable):
+                self._done[variable] = self._of_node(variable.owner, variable)
             elif not of_unknowns:
                 self._done[variable] = [(variable[..., None], unit)]
             else:
@@ -299,6 +303,30 @@ def _merged(terms: Terms, covariates: set[Variable]) -> Terms:
             total = total + part
         rest.insert(0, (pt.ones((1,) * total.type.ndim), total))
     return rest
+
+
+def _same_for_all(variable: Variable) -> float | None:
+    """The number that something computed from covariates is for every record, such as the ones of ``ones_like(x)`` or of ``x**0``."""
+    node = variable.owner
+    if node is None:
+        value = constant_value(variable) if isinstance(variable, Constant) else None
+        return float(np.ravel(value)[0]) if value is not None and np.size(value) and np.ptp(value) == 0 else None
+    name = scalar_name(node.op)
+    if name == "Pow" and _same_for_all(node.inputs[1]) == 0:
+        return 1.0
+    if isinstance(node.op, Alloc | DimShuffle | SpecifyShape) or name in {"Cast", "Identity"}:
+        return _same_for_all(node.inputs[0])
+    return _same_for_all(node.inputs[1]) if name == "Second" else None
+
+
+def _beside_ones(variable: Variable) -> bool:
+    """Whether columns are put side by side of which some are such a number."""
+    node = variable.owner
+    if node is None:
+        return False
+    if isinstance(node.op, Join):
+        return any(_same_for_all(part) is not None for part in node.inputs)
+    return isinstance(node.op, DimShuffle | SpecifyShape) and _beside_ones(node.inputs[0])
 
 
 def _axes(operation: CAReduce, depth: int) -> list[int]:

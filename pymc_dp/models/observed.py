@@ -35,6 +35,9 @@ from pymc_dp.models.structure import (
 )
 from pymc_dp.models.tabulated import Parametrised, parametrised
 
+PLAIN = (np.ndarray, np.memmap)
+"""Classes of arrays that select and compute as NumPy says. Of a ``np.matrix`` PyMC takes the values that are there along another axis."""
+
 
 @dataclass(frozen=True, eq=False)
 class Observed:
@@ -96,7 +99,7 @@ class Observed:
 def array_behind(value: Variable) -> Variable | None:
     """The array that a variable is, seen through casts and names; None if it is computed in any other way, or no plain array."""
     root = without_casts(value)
-    return root if isinstance(root, Constant | SharedVariable) and isinstance(data_of(root), np.ndarray) else None
+    return root if isinstance(root, Constant | SharedVariable) and type(data_of(root)) in PLAIN else None
 
 
 def observed_variables(

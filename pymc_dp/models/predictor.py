@@ -30,6 +30,9 @@ MULTIPLIED = {"Mul", "TrueDiv"}
 MOVED = (DimShuffle, SpecifyShape, Sum, Reshape, JoinDims, SplitDims, Subtensor, AdvancedSubtensor, Alloc)
 """Operations that move entries of their first input, or add them up."""
 
+MEANS = ("Poisson", "Exponential")
+"""Distributions of which the first parameter is the mean, and records vary the more, the larger it is."""
+
 type Sets = frozenset[frozenset[int]]
 """Sets of inputs: a number is a sum of numbers, each of which rests on the inputs of one set alone."""
 
@@ -48,6 +51,7 @@ def public_predictor(likelihood: Likelihood) -> Predictor | None:
         for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
             if not _rests_on(parameter, rows):
                 continue
+            parameter = _without_exposure(parameter) if family.DISTRIBUTION in MEANS else parameter
             linear, others = _linear_part(parameter, rows, covariates)
             beside |= others if statistics == 1 else others - _unknowns([*likelihood.parameters[:k], *likelihood.parameters[k + 1 :]])
             for d, c in terms_of(linear, covariates):
@@ -69,6 +73,18 @@ def public_predictor(likelihood: Likelihood) -> Predictor | None:
 
 def _rests_on(variable: Variable, rows: Iterable[Variable]) -> bool:
     return any(v in rows for v in above([variable], through_unknowns=False))
+
+
+def _without_exposure(rate: Variable) -> Variable:
+    """A mean without the public numbers that it is multiplied by, such as ``rate * days``: records with a larger mean vary more, so a sum
+    that weighs them by these numbers would tell less than one that does not.
+    """
+    node = rate.owner
+    if node is None or is_unknown(rate) or scalar_name(node.op) not in MULTIPLIED:
+        return rate
+    factors = node.inputs if scalar_name(node.op) == "Mul" else node.inputs[:1] if not _unknowns(node.inputs[1:]) else ()
+    unknown = [_without_exposure(factor) for factor in factors if _unknowns([factor])]
+    return pt.mul(*unknown) if unknown else rate
 
 
 def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[Variable]) -> tuple[Variable, set[Variable]]:

@@ -206,6 +206,11 @@ def ends_of(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple
         lower, upper = ends[:, 0].reshape(shape), ends[:, 1].reshape(shape)
     else:
         raise Unreduced(f"bounds of {name} must be a pair of numbers. {example}")
+    if np.size(lower) > 1 and np.isfinite(lower).all() and (lower == upper).any() and (lower <= upper).all():
+        raise Unreduced(
+            f"a column of {name} has one value alone by its bounds. Leave such columns out: a column of ones in X is an intercept,"
+            " a + X @ b, which takes no noise"
+        )
     if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
         raise Unreduced(f"bounds of {name} must be finite, the lower one first. {example}")
     if whole and not ((np.rint(lower) == lower).all() and (np.rint(upper) == upper).all() and (np.abs([lower, upper]) < 2**40).all()):

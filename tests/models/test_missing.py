@@ -131,6 +131,26 @@ def test_a_release_of_missing_values_looks_like_any_other(name):
         neighbours_look_alike(built(name, y), built(name, other), **arguments)
 
 
+class OwnArray(np.ndarray):
+    """A class that may select and compute as it likes."""
+
+
+@pytest.mark.parametrize("of_class", [np.matrix, lambda y: y.view(OwnArray)])
+def test_an_array_of_a_class_of_its_own_is_refused_whatever_is_missing(of_class):
+    """Of a matrix PyMC keeps the values that are there as one row, which were 23 numbers in place of one, with their noise."""
+    told = []
+    for value in (1.0, NAN):
+        y = np.arange(24.0).reshape(24, 1) % 3
+        y[3] = value
+        with pm.Model() as model:
+            pm.Normal("y", pm.Normal("mu"), 1, observed=of_class(y))
+        told += [
+            (refused(pmdp.release, model, epsilon=1, bounds={"y": (0, 2)}, missing={}), str(pmdp.inspect(model, bounds={"y": (0, 2)})))
+        ]
+    assert "np.asarray(values)" in told[0][0]
+    assert told[0] == told[1]
+
+
 # ---------- what PyMC makes of missing values has names
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_public_does_not_find_what_pymc_makes_of_missing_values(neighbours):

@@ -367,7 +367,7 @@ def groups_by_masks(r):
     pm.Bernoulli("y", p[r.h.astype(bool)], observed=r.y[: int(r.h.sum())])
 
 
-@case("or sparse. Compute them before the model, and observe a plain array", bounds={"x": REALS})
+@case("in the graph, sparse, .* Compute them before the model, and observe a plain array", bounds={"x": REALS})
 def sparse_values(r):
     pm.Normal("x", pm.Normal("m"), 1, observed=csr_matrix(r.X))
 

@@ -101,6 +101,22 @@ def offset(x, g, h, age, y):
     pm.Poisson("y", pm.math.exp(slopes(x) + pm.math.log(age)), observed=y)
 
 
+def exposed_at_a_rate(x, g, h, age, y):
+    pm.Poisson("y", pm.HalfNormal("rate") * age / 10, observed=y)
+
+
+def exposed_at_rates_of_groups(x, g, h, age, y):
+    pm.Poisson("y", age * (pm.HalfNormal("rate", shape=4)[g] + pm.HalfNormal("more") * (h > 0)), observed=y)
+
+
+def scale_in_proportion(x, g, h, age, y):
+    pm.Exponential("y", scale=pm.HalfNormal("scale") * age / 10, observed=y)
+
+
+def rate_in_proportion(x, g, h, age, y):
+    pm.Exponential("y", pm.HalfNormal("rate") * age / 10, observed=y)
+
+
 def lapse_by_group(x, g, h, age, y):
     lapse = pm.Beta("lapse", 1, 9, shape=4)[g]
     pm.Bernoulli("y", lapse * pm.math.sigmoid(slopes(x)), observed=y)
@@ -129,6 +145,10 @@ def columns(x, g, h, age, y):
         (with_an_amplitude, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (shape_of_a_gamma, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (exposed, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (exposed_at_a_rate, {"1": [()]}),
+        (exposed_at_rates_of_groups, {"1": [("g",)], "h": [()]}),
+        (scale_in_proportion, {"1": [()]}),
+        (rate_in_proportion, {"age": [()]}),
         (offset, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (lapse_by_group, None),
         (gompertz, None),
