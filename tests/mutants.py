@@ -1991,8 +1991,32 @@ MUTANTS = (
         "test_vectors.py::test_the_count_stands_before_the_sums_where_it_is_released",
     ),
     Mutant(
-        "vectors about covariates taken for plain ones", "families/second_moments.py", "(len(regression.names) == 1 and",
-        "(len(regression.names) >= 1 and", "a law is used where it holds", "test_vectors.py::test_whose_law_is_known",
+        "vectors about covariates taken for plain ones", "families/second_moments.py", "and len(self.names) == 1", "and len(self.names) >= 1",
+        "a law is used where it holds", "test_vectors.py::test_of_whom_clamping_is_part_of_the_law",
+    ),
+    Mutant(
+        "a second response with the degrees of freedom of the first", "private_models/vector_loops.py", "max(n - F - r * among, 0.5)",
+        "max(n - F, 0.5)", "what is left of a response is one degree of freedom less for each before it",
+        "test_vector_law.py::test_at_exact_statistics_the_density_is_the_user_s_own[three]",
+    ),
+    Mutant(
+        "a second response that knows nothing of the first", "private_models/vector_loops.py",
+        "c[r, F + j] = -root[r, r] * inverse[r, j]", "c[r, F + j] = 0.0", "errors of responses go together",
+        "test_vector_law.py::test_at_exact_statistics_the_density_is_the_user_s_own[three]",
+    ),
+    Mutant(
+        "part of the derivative by a covariance", "private_models/vector_loops.py", "by_root[j, j] -= by * root[r, j]", "pass",
+        "derivatives are those of the density",
+        "test_vector_law.py::test_derivatives_are_those_of_the_density[three-0.5-laplace-replace]",
+    ),
+    Mutant(
+        "a Poisson sum that weighs records by their exposure", "models/predictor.py",
+        "parameter = _without_exposure(parameter) if family.DISTRIBUTION in MEANS else parameter", "pass",
+        "the sum of counts is what the likelihood needs", "test_projection.py::test_features_of_the_linear_predictor[exposed_at_a_rate-]",
+    ),
+    Mutant(
+        "a matrix taken for an array", "models/observed.py", "type(data_of(root)) in PLAIN", "isinstance(data_of(root), np.ndarray)",
+        "records are taken along the first axis", "test_missing.py::test_an_array_of_a_class_of_its_own_is_refused_whatever_is_missing[matrix]",
     ),
     Mutant(
         "shares as if nothing were clamped", "families/dirichlet.py",

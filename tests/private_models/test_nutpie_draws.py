@@ -227,6 +227,18 @@ def test_the_compiled_density_of_another_release_is_the_model_s_own(entry, compi
     assert len(compilations) == 1
 
 
+@pytest.mark.slow
+def test_a_covariance_is_compiled_once(compilations):
+    """What compiling makes of the graphs that its transform holds is not seen by the next private model."""
+    with pm.Model() as model:
+        chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.HalfNormal.dist(1))
+        pm.MvNormal("y", pm.Normal("mu", shape=2), chol=chol, observed=np.zeros((20, 2)))
+    for _ in range(2):
+        private = pmdp.privatize(model, epsilon=1.0, bounds={"y": (-3, 3)}, missing={})
+        nutpie_model(private, {}, data_of_release(private)).compiled()
+    assert len(compilations) == 1
+
+
 @pytest.mark.compiled
 def test_the_same_seed_gives_the_same_draws_whether_it_was_compiled_before_or_not(compilations):
     models = two_of(linear)

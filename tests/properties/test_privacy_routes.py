@@ -90,7 +90,7 @@ def log_linear(rows):
 def multivariate(rows):
     chol, *_ = pm.LKJCholeskyCov("chol", n=2, eta=2, sd_dist=pm.HalfNormal.dist(1, shape=2))
     pm.MvNormal("Y", pm.Normal("m", shape=2), chol=chol, observed=data("Y_data", rows[:, 1:3]))
-    return {"bounds": {"Y": [(-1, 2), (-2, 3)]}, "noise_aware": False}
+    return {"bounds": {"Y": [(-1, 2), (-2, 3)]}}
 
 
 def multinomial(rows):
@@ -138,7 +138,6 @@ def build(route, rows):
 def seen(route, rows, mechanism, neighbours, frozen=(), density=True):
     """Everything that leaves: words, numbers, pickles, names, coordinates; and what reached the seam."""
     model, arguments = build(route, rows)
-    aware = arguments.pop("noise_aware", True)
     arguments |= {"neighbours": neighbours}
     with seam_of(2, frozen) as seam, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -150,7 +149,7 @@ def seen(route, rows, mechanism, neighbours, frozen=(), density=True):
             released = pmdp.release(model, epsilon=Fraction(3, 2), ledger=ledger, **spent, **arguments)
             charges = ledger.entries().drop(columns=["time", "hash"]).to_csv()
         released = replace(released, ledger_head="the same")  # times and receipts differ, from which heads are made
-        private = pmdp.rewrite(model, released, noise_aware=aware)
+        private = pmdp.rewrite(model, released)
         told = [charges, repr(inspection), inspection._repr_html_(), pickle.dumps(released), repr(released), private.coords]
         told += [sorted(private.named_vars), [(v.name, v.type.shape) for v in private.basic_RVs]]
         if density:
