@@ -1,6 +1,6 @@
 """How often intervals of a logistic regression hold the truth, when it is fitted to synthetic data sets in place of the records.
 
-uv run benchmarks/synthetic.py network 250
+uv run benchmarks/synthetic.py network 400
 uv run benchmarks/synthetic.py private 400
 uv run --no-project --with mbi==2.0.0 benchmarks/synthetic.py mbi 500 0.1
 
