@@ -13,13 +13,12 @@ import pymc_dp as pmdp
 from pymc_dp.private_models.rewrite import rewritten, spec_like
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-KNOWN = [entry for entry in GALLERY if entry.aware]
 QUICK = ("radon_pooled", "naive_bayes")
 
 
 def parametrised(quick):
     return pytest.mark.parametrize(
-        "entry", [pytest.param(e, id=e.name, marks=[] if e.name in quick else [pytest.mark.slow]) for e in KNOWN]
+        "entry", [pytest.param(e, id=e.name, marks=[] if e.name in quick else [pytest.mark.slow]) for e in GALLERY]
     )
 
 
