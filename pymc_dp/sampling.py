@@ -31,7 +31,7 @@ from pymc_dp.private_models.no_density import no_density_by_prior
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.possible_starts import stopped_at
 from pymc_dp.private_models.prior_check import outside_by_prior
-from pymc_dp.private_models.rewrite import rewritten
+from pymc_dp.private_models.rewrite import check_noise_aware, rewritten
 from pymc_dp.private_models.settings import check_settings
 from pymc_dp.publications.publication import Noted, noted
 from pymc_dp.publications.table_steps import table_steps, tables_of
@@ -166,6 +166,7 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     """
     if "epsilon" not in arguments:
         raise Refusal("privatize needs epsilon. Write for example privatize(model, epsilon=1.0).")
+    check_noise_aware(noise_aware)
     declared = {
         name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing", "disjoint") if name in arguments
     }
@@ -263,6 +264,7 @@ def sample(
         return sample_posterior(model, mechanism, epsilon, protection, delta=delta, ledger=ledger, data=data)
     sampler = {name: value for name, value in sampler.items() if value is not None or name not in ("nuts", "target_accept")}
     _check_sampler(draws, sampler)
+    check_noise_aware(noise_aware)
     ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data)
     check_settings(sampler, model, ready.plan.spec)
     released = ready.pay_and_draw()

@@ -85,8 +85,7 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
         raise Refusal("rewrite needs a Release, and this is a DataTree, which holds one. Write private_model(idata, model).")
     if isinstance(model, Release) and isinstance(release, pm.Model):
         raise Refusal("The model comes first. Write rewrite(model, release).")
-    if not isinstance(noise_aware, bool):
-        raise Refusal("noise_aware must be True or False.")
+    check_noise_aware(noise_aware)
     if not isinstance(release, Release):
         raise Refusal("release must be what pymc_dp.release returned. Write rewrite(model, pymc_dp.release(model, epsilon=...)).")
     model = in_context(model)
@@ -95,6 +94,12 @@ def rewrite(model: pm.Model | None, release: Release, *, noise_aware: bool = Tru
     except Refusal:
         raise Refusal(ANOTHER_SHAPE) from None
     return rewritten(spec, release, noise_aware=noise_aware)
+
+
+def check_noise_aware(noise_aware: object) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(noise_aware, bool):
+        raise Refusal("noise_aware must be True or False.")
 
 
 @boundary

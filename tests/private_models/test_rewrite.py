@@ -203,6 +203,14 @@ def test_the_model_in_context_is_the_default():
         pmdp.release(epsilon=1.0)
 
 
+@pytest.mark.parametrize("door", [pmdp.sample, pmdp.privatize])
+def test_noise_aware_is_true_or_false_before_anything_is_paid_for(door, monkeypatch):
+    model, arguments = indexed_by_data()
+    monkeypatch.setattr("pymc_dp.releases.from_records.receipt_for", lambda *_, **__: pytest.fail("it was paid for"))
+    with pytest.raises(pmdp.Refusal, match="noise_aware must be True or False"):
+        door(model=model, epsilon=1.0, noise_aware="no", **arguments)
+
+
 NOISES = [{}, {"mechanism": "gaussian", "delta": 1e-6}]
 
 
