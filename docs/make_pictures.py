@@ -19,11 +19,16 @@ def main() -> None:
     os.chdir(tempfile.mkdtemp())
     number = 0
     for block in re.findall(r"```python\n(.*?)```", (HERE / "pictures.md").read_text(), flags=re.DOTALL):
-        names.pop("axes", None)
+        for drawn in ("axes", "picture"):
+            names.pop(drawn, None)
         exec(block, names)
-        if "axes" in names:
-            number += 1
+        figure = None
+        if "picture" in names:
+            figure = names["picture"].viz["figure"].item()  # type: ignore[attr-defined]
+        elif "axes" in names:
             figure = np.ravel(np.asarray(names["axes"], dtype=object))[0].figure
+        if figure is not None:
+            number += 1
             figure.savefig(HERE / f"pictures_{number}.png", dpi=90, facecolor="white", bbox_inches="tight")
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIRST, SECOND, WRONG = "#1b6ca8", "#e07b00", "#b00020"
-LOOKS = (("black", "o", "-"), (FIRST, "s", "--"), (SECOND, "^", "-."), ("0.55", "D", ":"), ("#6b9e3f", "v", "--"))
+LOOKS = (("black", "o", "-"), (FIRST, "s", "--"), (SECOND, "^", "-."), ("#8c8c8c", "D", ":"), ("#6b9e3f", "v", "--"))
 """Colour, marker and line of the first, second, ... of several things in one picture: no two are alike without colour."""
 LIGHT = {WRONG: "#ff6b6b", FIRST: "#5aa9e6"}
 """Colours that are hard to see on a dark page, and what they become there."""

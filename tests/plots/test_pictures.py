@@ -11,6 +11,7 @@ import xarray as xr
 
 import pymc_dp as pmdp
 from pymc_dp.plots.drawing import LOOKS
+from pymc_dp.plots.posteriors import PARTS
 from pymc_dp.privacy import journal
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -35,26 +36,63 @@ def tree(spread=1.0, group="posterior", **more):
     return xr.DataTree.from_dict({group: xr.Dataset({"rate": rate, "scale": scale, **more})})
 
 
-def lines_of(ax):
-    """Every horizontal line: from, to, and how high."""
-    return [(*line[:, 0], line[0, 1]) for collection in ax.collections for line in collection.get_segments()]
+def axes_of(picture):
+    """The axes of a picture of ArviZ's kind."""
+    return [picture.get_target(name, {}) for name in picture.viz["plot"].data_vars]
+
+
+def ends_of(ax):
+    """Every horizontal line: from, to, and how high. In one picture, lines of one tree are one line with gaps."""
+    return [(*line.get_xdata()[at : at + 2], line.get_ydata()[at]) for line in ax.lines for at in range(0, len(line.get_xdata()), 3)]
 
 
 def test_posteriors_stand_side_by_side_with_their_intervals():
-    axes = pmdp.plot_posteriors({"private": tree(2.0), "no privacy": tree(1.0), "prior": tree(5.0, "prior")}, probability=0.8)
+    trees = {"private": tree(2.0), "no privacy": tree(1.0), "prior": tree(5.0, "prior")}
+    axes = axes_of(pmdp.plot_posteriors(trees, probability=0.8))
     assert [ax.get_xlabel() for ax in axes] == ["rate", "scale"]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == WARDS
-    lines = lines_of(axes[0])
+    lines = ends_of(axes[0])
     for place, (low, high) in {0: (-1.6, 1.6), 4: (0.2, 1.8), 6: (-4.0, 4.0)}.items():
         np.testing.assert_allclose(lines[place][:2], (low, high))
     assert len({height for _, _, height in lines}) == 9
+    dots = [tuple(place) for dots in axes[0].collections for place in dots.get_offsets()]
+    np.testing.assert_allclose(dots, [(at, height) for at, (_, _, height) in zip([0, 1, 2] * 3, lines, strict=True)], atol=1e-12)
+    legend = axes[0].figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == list(trees)
+    assert [(line.get_color(), line.get_linestyle()) for line in legend.get_lines()] == [
+        (line.get_color(), line.get_linestyle()) for line in axes[0].lines
+    ]
     axes[0].figure.canvas.draw()
 
 
 def test_a_tree_without_a_variable_is_left_out_of_its_picture():
     fewer = xr.DataTree.from_dict({"posterior": tree()["posterior"].to_dataset()[["rate"]]})
-    axes = pmdp.plot_posteriors({"private": tree(), "other": fewer})
-    assert [len(lines_of(ax)) for ax in axes] == [6, 1]
+    axes = axes_of(pmdp.plot_posteriors({"private": tree(), "other": fewer}))
+    assert [len(ends_of(ax)) for ax in axes] == [6, 1]
+
+
+def test_variables_of_any_name_and_shape_are_drawn():
+    odd = {name: (("chain", "draw"), np.linspace(0, 1, 201)[None]) for name in ("model", "x", "plot_axis", "kwarg", "figure", "plot")}
+    picture = pmdp.plot_posteriors({"private": tree(**odd)})
+    assert [ax.get_xlabel() for ax in axes_of(picture)] == ["rate", "scale", *odd]
+    assert len(axes_of(pmdp.plot_privacy_share(tree(**odd), tree(**odd)))) == 8
+
+
+@pytest.mark.parametrize("backend", ["none", "plotly", "bokeh"])
+def test_backends_of_arviz_draw_the_same(backend, tmp_path):
+    """Three lines and three sets of dots in each of two plots."""
+    if backend != "none":
+        pytest.importorskip(backend)
+    trees = {"private": tree(2.0), "no privacy": tree(1.0), "prior": tree(5.0, "prior")}
+    picture = pmdp.plot_posteriors(trees, backend=backend)
+    assert picture.backend == backend
+    assert [picture.viz[kind][name].size for kind in ("interval", "median") for name in ("rate", "scale")] == [3] * 4
+    shares = pmdp.plot_privacy_share(trees["private"], trees["no privacy"], backend=backend)
+    assert list(shares.viz["plot"].data_vars) == ["rate", "scale"]
+    if backend != "none":
+        for one in (picture, shares):
+            one.savefig(tmp_path / "drawn.html")
+            assert "rate" in (tmp_path / "drawn.html").read_text()
 
 
 def test_looks_differ_without_colour():
@@ -72,7 +110,7 @@ def test_what_is_drawn_stands_out_in_a_dark_style_too(style, tmp_path, model):
     pmdp.release(model, epsilon=0.3, ledger=ledger, missing={})
     with plt.style.context(style):
         pictures = [
-            pmdp.plot_posteriors({"private": tree(), "prior": tree(3.0, "prior")})[0], pmdp.plot_ledger(ledger)[0],
+            axes_of(pmdp.plot_posteriors({"private": tree(), "prior": tree(3.0, "prior")}))[0], pmdp.plot_ledger(ledger)[0],
             pmdp.plot_spending(ledger), pmdp.plot_plan(planned())[0, 0],
         ]  # fmt: skip
         for ax in pictures:
@@ -106,12 +144,14 @@ def test_error_bars_of_a_plan_are_within_the_picture():
 
 def test_the_share_of_privacy_is_that_of_the_variance():
     """Twice as wide is three quarters of the variance."""
-    ax = pmdp.plot_privacy_share(tree(2.0), tree(1.0), ["rate"])[0]
-    widths = [patch.get_width() for patch in ax.patches]
-    np.testing.assert_allclose(widths, [1.8] * 6)
+    (ax,) = axes_of(pmdp.plot_privacy_share(tree(2.0), tree(1.0), ["rate"]))
+    bars = [bar.get_paths()[0].get_extents() for bar in ax.collections]
+    np.testing.assert_allclose([(bar.x0, bar.x1) for bar in bars], [(0, 1.8)] * 3 + [(1.8, 3.6)] * 3)
+    np.testing.assert_allclose([(bar.y0, bar.y1) for bar in bars], [(row - 0.3, row + 0.3) for row in (0, 1, 2)] * 2)
     assert [text.get_text() for text in ax.texts] == [" 75%"] * 3
-    assert all(patch.get_hatch() for patch in ax.patches[3:])
-    narrower = pmdp.plot_privacy_share(tree(1.0), tree(2.0), "scale")[0]
+    light, dark = (grey_of(colour) for colour in PARTS.values())
+    assert light - dark > 0.25
+    (narrower,) = axes_of(pmdp.plot_privacy_share(tree(1.0), tree(2.0), "scale"))
     assert [text.get_text() for text in narrower.texts] == [" 0%"]
 
 
@@ -168,7 +208,8 @@ def test_titles_and_legends_are_within_the_picture(many):
         tree(2.0, more=(("chain", "draw"), np.linspace(0, 1, 201)[None])),
         tree(1.0, more=(("chain", "draw"), np.linspace(0, 1, 201)[None])),
     )
-    drawn = [pmdp.plot_privacy_share(*trees, names)[0], pmdp.plot_posteriors({"private": trees[0]}, names)[0]]
+    pictures = pmdp.plot_privacy_share(*trees, names), pmdp.plot_posteriors({"private": trees[0]}, names)
+    drawn = [axes_of(picture)[0] for picture in pictures]
     for ax in [*drawn, pmdp.plot_plan(planned())[0, 0]]:
         ax.figure.canvas.draw()
         shown = [ax.figure._suptitle, *ax.figure.legends]
@@ -231,7 +272,8 @@ WRONG = {
     "a tree alone": (lambda: pmdp.plot_posteriors(tree()), 'by name, in a dict.*plot_posteriors\\({"private": idata'),
     "a probability": (lambda: pmdp.plot_posteriors({"a": tree()}, probability=90), "between 0 and 1"),
     "an unknown variable": (lambda: pmdp.plot_posteriors({"a": tree()}, ["mu"]), "no 'mu'.*'rate', 'scale'"),
-    "no variables": (lambda: pmdp.plot_posteriors({"a": tree()}, []), "nothing to draw"),
+    "a backend": (lambda: pmdp.plot_posteriors({"a": tree()}, backend="ggplot"), "one of 'matplotlib', 'plotly', 'bokeh'"),
+    "no variables": (lambda: pmdp.plot_posteriors({"a": tree()}, []), "Between 1 and 40 variables"),
     "many entries": (lambda: pmdp.plot_posteriors({"a": tree(big=BIG)}, ["big"]), "more than 40"),
     "no draws": (lambda: pmdp.plot_posteriors({"a": xr.DataTree()}), "a group posterior or prior"),
     "another's variables": (lambda: pmdp.plot_privacy_share(tree(more=(("chain", "draw"), np.zeros((1, 201)))), tree()), "has no more"),
