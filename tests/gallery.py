@@ -289,6 +289,25 @@ def tools_of_islands(r):
     return {"unit": pmdp.Individual(events=1), "public": ["cid", "log_pop"]}
 
 
+@entry("aggregate", rows=12)
+def votes_of_towns(r):
+    """Votes for three parties in every town, which are partially pooled."""
+    votes = np.stack([r.k, 1 + r.k[::-1], 7 + r.h], axis=1)
+    pooled = pm.Dirichlet("mean", np.ones(3)) * pm.Gamma("concentration", 4, 0.2)
+    share = pm.Dirichlet("share", pooled, shape=(12, 3))
+    pm.Multinomial("votes", n=pm.Data("voters", votes.sum(axis=1)), p=share, observed=votes)
+    return {"unit": "individual", "public": ["voters"]}
+
+
+@entry("aggregate", rows=10)
+def ways_to_work(r):
+    """A multinomial logit of counts in districts, with a public covariate."""
+    counts = np.stack([r.k, 3 + r.h, 9 + r.k], axis=1)
+    logits = pm.Normal("a", 0, 2, shape=3) + pm.Data("rain", r.z[:10])[:, None] * pm.Normal("b", 0, 1, shape=3)
+    pm.Multinomial("ways", n=pm.Data("people", counts.sum(axis=1)), p=pm.math.softmax(logits, axis=1), observed=counts)
+    return {"unit": "individual", "public": ["people", "rain"]}
+
+
 @entry("shared", "shared")
 def ab_test(r):
     p_A, p_B = pm.Uniform("p_A", 0, 1), pm.Uniform("p_B", 0, 1)

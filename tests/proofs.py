@@ -465,13 +465,27 @@ def settings_by_column() -> list[Setting]:
 def of_totals(distribution: str, unit: Individual, neighbours: str, rows: int, columns: int = 1) -> tuple[Verdict, ...]:
     """All pairs of what one individual can add to totals (rows x columns), where all totals are whole numbers.
 
-    Binomial: another outcome, 0 or 1, in each of the rows it is counted in, which stay the same. Poisson: at most ``events`` events
+    Binomial: another outcome, 0 or 1, in each of the rows it is counted in, which stay the same. Multinomial: one of ``columns`` levels in
+    each of these rows, and of two levels the second is counted. Poisson: at most ``events`` events
     over all rows; where membership is public, in the same rows as before.
     """
     likelihood = Likelihood(
-        "y", distribution, named(distribution), unknown=(True,), aggregate=True, columns=(columns,) if columns > 1 else ()
+        "y", distribution, named(distribution), unknown=(True,), aggregate=True,
+        columns=(columns,) if columns > 1 and distribution != "Multinomial" else (),
+        levels=columns if distribution == "Multinomial" else 0,
     )  # fmt: skip
     sensitivity = planned(likelihood, {}, neighbours, unit).sensitivity
+    if distribution == "Multinomial":
+        counted = np.eye(columns, dtype=int)[:, -(columns - (columns == 2)) :]
+        none = [np.zeros(counted.shape[1], dtype=int)]
+        levels = np.array([
+            np.concatenate(rows_of)
+            for its in combinations(range(rows), unit.rows)
+            for rows_of in product(*(counted if row in its else none for row in range(rows)))
+        ]).reshape(-1, len(counted) ** unit.rows, rows * counted.shape[1])  # fmt: skip
+        pairs = [largest_of_pairs(own) for own in levels]
+        L1, L2 = max(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+        return Verdict("L1", sensitivity.difference, L1, L1), Verdict("squared L2", sensitivity.square, L2, L2)
     most = 1 if distribution == "Binomial" else unit.events or 0
     places = rows * columns
     all_of_them = np.array(list(product(range(most + 1), repeat=places)))
@@ -490,6 +504,8 @@ def of_totals(distribution: str, unit: Individual, neighbours: str, rows: int, c
 TOTALS = (
     ("Binomial", Individual(), "replace", 3, 1), ("Binomial", Individual(rows=2), "replace", 4, 1),
     ("Binomial", Individual(rows=2), "replace", 3, 2),
+    ("Multinomial", Individual(), "replace", 3, 2), ("Multinomial", Individual(), "replace", 3, 4),
+    ("Multinomial", Individual(rows=2), "replace", 4, 2), ("Multinomial", Individual(rows=2), "replace", 3, 3),
     ("Poisson", Individual(events=4), "replace", 4, 1), ("Poisson", Individual(events=4), "add_remove", 4, 1),
     ("Poisson", Individual(events=3, membership="public"), "replace", 3, 1),
     ("Poisson", Individual(events=3, membership="public", rows=2), "replace", 3, 1),

@@ -21,7 +21,11 @@ from pymc_dp.models.structure import PerRecord, Unreduced
 from pymc_dp.models.truncated_priors import has_own_transform
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
-TOTALS = {"Binomial": '"individual"', "Poisson": "pymc_dp.Individual(events=m), m the most events of one person"}
+TOTALS = {
+    "Binomial": '"individual"',
+    "Multinomial": '"individual"',
+    "Poisson": "pymc_dp.Individual(events=m), m the most events of one person",
+}
 """Distributions whose rows may be totals, and the unit that says so."""
 SUMMED_OUT = {
     "Poisson": "pm.NegativeBinomial has a Gamma rate for every record",

@@ -13,14 +13,21 @@ def planned_totals(likelihood: Likelihood, neighbours: str, unit: Individual) ->
     """Totals over individuals, each row by itself (docs/theory.md).
 
     Binomial rows with public numbers of trials: another outcome of one individual moves one total by 1 in each of its rows.
+    Multinomial rows with public numbers of trials: one count of the row goes down by 1 and another up by 1, in each of its rows. Of two
+    counts the second is released, because their sum is public.
     Poisson rows: an individual has at most ``events`` events over all rows; another one in its place moves them by ``events``
     where it is counted in the same single row, and by twice that where it may be counted in others: from one row to another.
     """
     distribution = likelihood.distribution
-    if distribution == "Binomial":
+    statistics: tuple[str, ...] = ("total",)
+    if distribution in ("Binomial", "Multinomial"):
         if neighbours == "add_remove":
             raise Unreduced('its numbers of trials are public, which reveals how many individuals there are. Write neighbours="replace"')
-        difference, square, why = unit.rows, unit.rows, f"another outcome of one individual moves a total by 1, in {unit.rows} row(s)"
+        moved, what = unit.rows, "a total"
+        if distribution == "Multinomial":
+            statistics = ("level 1",) if likelihood.levels == 2 else tuple(f"level {k}" for k in range(likelihood.levels))
+            moved, what = unit.rows * min(len(statistics), 2), "a count" if likelihood.levels == 2 else "two counts"
+        difference, square, why = moved, moved, f"another outcome of one individual moves {what} by 1, in {unit.rows} row(s)"
     elif distribution == "Poisson":
         if unit.events is None:
             raise Unreduced(
@@ -32,7 +39,9 @@ def planned_totals(likelihood: Likelihood, neighbours: str, unit: Individual) ->
         difference, square = (2 * m, 2 * m**2) if twice else (m, m**2)
         why = f"one individual has at most {m} events" + (", here or in other rows" if twice else "")
     else:
-        raise Unreduced(f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial or Poisson totals')
+        raise Unreduced(
+            f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial, Multinomial or Poisson totals'
+        )
     domain = Domain(0.0, 2.0**40, likelihood.levels, likelihood.unknown, likelihood.known, fill=0.0)
-    sensitivity = over_columns(Sensitivity(difference, square, 2**40, why), likelihood.columns if distribution == "Binomial" else ())
-    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, ("total",), sensitivity)
+    sensitivity = over_columns(Sensitivity(difference, square, 2**40, why), () if distribution == "Poisson" else likelihood.columns)
+    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, statistics, sensitivity)

@@ -134,7 +134,7 @@ def _normals(private: pm.Model, name: str, shape: tuple[int, ...]) -> Variable:
 def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) -> laws.Law:
     """The law of the exact statistic, from the likelihood's parameters on cells and the numbers of records in them."""
     if noisy.structure == "aggregate":
-        return laws.Count(*parameters) if noisy.distribution == "Binomial" else laws.Rates(parameters[0][..., None])
+        return of_totals(noisy, parameters)
     if noisy.regression is not None:
         return vectors(noisy.regression, size, *parameters)
     family = noisy.family
@@ -151,6 +151,16 @@ def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) ->
     return _table(in_cells, noisy) if noisy.sizes == "simplex" and isinstance(in_cells, laws.Rates) else in_cells
 
 
+def of_totals(noisy: NoisyStatistic, parameters: Sequence[Variable]) -> laws.Law:
+    """The law of the totals of rows, each with its own parameters."""
+    if noisy.distribution == "Poisson":
+        return laws.Rates(parameters[0][..., None])
+    if noisy.distribution == "Binomial":
+        return laws.Count(*parameters)
+    assert noisy.family is not None
+    return noisy.family.law(replace(noisy.domain, upper=1.0, known=()), *parameters)
+
+
 def entry_basis(noisy: NoisyStatistic) -> tuple[tuple[float, ...], ...]:
     """How released entries are made of the number of records and their sums, where the number is not public: see ``CellSensitivity``."""
     assert noisy.family is not None
@@ -164,7 +174,7 @@ def plan_of(noisy: NoisyStatistic, law: laws.Law, n: np.ndarray | None = None) -
             return laws.Plan("correlated", covariance=noisy.covariance[None])
         return laws.plan(law, _cells_joined(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.whole)
     n = guessed_sizes(noisy) if n is None else n
-    if noisy.structure == "aggregate" and isinstance(law, laws.Count):
+    if noisy.structure == "aggregate" and isinstance(law, laws.Count | laws.Counts):
         [n] = constant_fold([law.n])  # every row has its own number of trials, which is public
     return laws.plan(law, noisy.values, n, noisy.noise, whole=noisy.whole)
 

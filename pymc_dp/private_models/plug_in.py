@@ -11,7 +11,7 @@ from pymc_dp.families.anchors import straightened
 from pymc_dp.laws import law as laws
 from pymc_dp.laws.projected import projected
 from pymc_dp.private_models import plug_in_moments
-from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis
+from pymc_dp.private_models.likelihood import NoisyLikelihood, entry_basis, of_totals
 from pymc_dp.private_models.residual_law import plain_moments
 from pymc_dp.private_models.sizes import guessed_sizes
 from pymc_dp.private_models.within_bins import averaged
@@ -159,19 +159,19 @@ def _centre_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -
 
 def _totals(noisy: NoisyStatistic) -> NoisyLikelihood:
     """Totals of rows."""
-    binomial = noisy.distribution == "Binomial"
     observed = np.maximum(noisy.values, 0.0)
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
-        total = value[..., 0]
-        if not binomial:
-            return total * pt.log(pt.maximum(arguments[0], 1e-300)) - arguments[0]
+        if noisy.distribution == "Poisson":
+            return value[..., 0] * pt.log(pt.maximum(arguments[0], 1e-300)) - arguments[0]
         trials, p = arguments
-        total, p = pt.minimum(total, trials), pt.clip(p, 1e-300, 1 - 1e-16)
+        if noisy.noisy.shape[-1] > 1:
+            return (value * pt.log(pt.maximum(p / p.sum(axis=-1, keepdims=True), 1e-300))).sum(axis=-1)
+        p = p[..., 1] / p.sum(axis=-1) if noisy.distribution == "Multinomial" else p
+        total, p = pt.minimum(value[..., 0], trials), pt.clip(p, 1e-300, 1 - 1e-16)
         return total * pt.log(p) + (trials - total) * pt.log1p(-p)
 
     def simulate(*arguments: Variable) -> Variable:
-        law = laws.Count(*arguments[:-1]) if binomial else laws.Rates(arguments[0][..., None])
-        return laws.simulated(law, None, noisy.noisy.shape)
+        return laws.simulated(of_totals(noisy, list(arguments[:-1])), None, noisy.noisy.shape)
 
     return NoisyLikelihood(observed, (), (), simulate, logp)

@@ -96,7 +96,8 @@ def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None =
     if planned.likelihood.aggregate:
         # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
         # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
-        return np.floor(complete(values, planned.domain)).astype(np.int64)[..., None]
+        totals = np.floor(complete(values, planned.domain)).astype(np.int64)
+        return totals[..., -len(planned.statistics) :] if planned.likelihood.levels else totals[..., None]
     return exact_sums(cells, values, _arrays(cells, paths, records), counted)
 
 

@@ -1,5 +1,6 @@
 """The rewritten model is the user's: same unknowns, same likelihood at exact statistics, nothing of the records."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -240,6 +241,27 @@ def test_totals_with_their_own_numbers_of_trials_have_the_law_of_a_sum_over_all_
     kernel = log_kernel(released["y"], counts)[:, 0]
     wanted = [logsumexp(binom.logpmf(counts, trials[:, None], p) + kernel, axis=1) for p in shares]
     assert np.allclose(ours, wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+def test_counts_of_rows_with_their_own_numbers_of_trials_have_the_law_of_a_sum_over_all_counts(noise, levels):
+    trials = np.array([3, 8, 20])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(levels))
+        pm.Multinomial("y", pm.Data("n", trials), p, observed=multinomial.rvs(20, np.ones(levels) / levels, 3, random_state=1))
+    released = pmdp.release(model, epsilon=2, unit="individual", public=["n"], **noise)
+    shares = np.random.default_rng(1).dirichlet(np.ones(levels), 5)
+    forward = model.rvs_to_transforms[model["p"]].forward
+    ours = released_log_density(model, released, [{"p_simplex__": forward(pm.math.constant(share)).eval()} for share in shares])
+    slope, curve, constant = released["y"].noise.kernel
+    wanted = []
+    for n, values in zip(trials, released["y"].values, strict=True):
+        possible = np.array([counts for counts in itertools.product(range(n + 1), repeat=levels) if sum(counts) == n])
+        distance = values - possible[:, -len(values) :]
+        kernel = (slope * np.abs(distance) + curve * distance**2 + constant).sum(axis=1)
+        wanted.append([logsumexp(multinomial.logpmf(possible, n, share) + kernel) for share in shares])
+    np.testing.assert_allclose(ours, np.transpose(wanted), atol=1e-6)
 
 
 @pytest.mark.parametrize(

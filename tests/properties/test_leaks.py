@@ -461,6 +461,18 @@ def test_bounds_of_a_predictor_that_are_far_out_or_too_close_are_refused_before_
         pmdp.release(model, epsilon=1, bounds={"x": (-1, 1), "logit(y)": bounds})
 
 
+@pytest.mark.parametrize("first", [0.5, 1.5, 2.0])
+def test_counts_of_levels_with_halves(first):
+    """One individual is counted at another level: one count is one lower, another one higher."""
+
+    def model(counts):
+        with pm.Model() as model:
+            pm.Multinomial("y", 9, pm.Dirichlet("p", np.ones((2, 3))), observed=pm.Data("counts", np.array([counts, [2.0, 3, 4]])))
+        return model
+
+    neighbours_look_alike(model([first, 5.5, 2.0]), model([first + 1, 4.5, 2.0]), unit="individual", rewrite=False)
+
+
 @pytest.mark.parametrize("first", [0.5, 1.5, 2.5, 0.3, 0.0, 7.0])
 @pytest.mark.parametrize("make", [
     lambda y: pm.Poisson("y", pm.Exponential("l", 1, shape=3), observed=y),

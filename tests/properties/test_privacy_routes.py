@@ -324,6 +324,25 @@ def test_totals_cost_what_one_individual_can_move():
         assert np.abs(moved[0] - moved[1]).sum() == 1 == released["y"].difference
 
 
+@pytest.mark.parametrize(("levels", "rows"), [(2, 1), (3, 1), (3, 2)])
+def test_counts_of_levels_cost_what_one_individual_can_move(levels, rows):
+    """Somebody who is counted at another level in each of its rows."""
+    counts = np.array([[4, 9, 3], [0, 7, 1], [2, 2, 0]])[:, :levels]
+    moved = []
+    for change in (0, 1):
+        values = counts.copy()
+        values[:rows, 1] -= change
+        values[:rows, 0] += change
+        with seam_of(0) as seam, pm.Model() as model:
+            n, p = pm.Data("n", counts.sum(axis=1)), pm.Dirichlet("p", np.ones((3, levels)))
+            pm.Multinomial("y", n, p, observed=values)
+            released = pmdp.release(model, epsilon=1.0, unit=pmdp.Individual(rows=rows), public=["n"])
+        moved.append(np.array(seam.exact[0]))
+    difference = np.abs(moved[0] - moved[1])
+    assert (difference.sum(), (difference**2).sum()) == (released["y"].difference, released["y"].square)
+    assert difference.sum() == rows * (1 if levels == 2 else 2)
+
+
 @pytest.mark.parametrize(
     ("unit", "neighbours", "difference", "square"),
     [
@@ -348,6 +367,10 @@ def test_totals_that_cannot_be_promised_are_refused():
         pm.Poisson("y", pm.Gamma("rate", 2, 1, shape=4), observed=[5, 0, 2, 9])
     with pytest.raises(pmdp.Refusal, match="events=m"):
         pmdp.release(model, epsilon=1.0, unit="individual")
+    with pm.Model() as counts:
+        pm.Multinomial("y", 9, pm.Dirichlet("p", np.ones((2, 3))), observed=[[4, 3, 2], [9, 0, 0]])
+    with pytest.raises(pmdp.Refusal, match="how many individuals there are"):
+        pmdp.release(counts, epsilon=1.0, unit="individual", neighbours="add_remove")
     with pm.Model() as model:
         pm.Binomial("y", pm.Data("n", [9, 9]), pm.Beta("p", 1, 1, shape=2), observed=[5, 0])
     with pytest.raises(pmdp.Refusal, match="private array n"):
