@@ -203,6 +203,22 @@ def deflections_that_add_up_to_zero(r):
     return {"bounds": {"y": REALS}}
 
 
+@entry("aggregate", rows=8)
+def eight_schools(r):
+    """Gelman et al., Bayesian Data Analysis, section 5.5: estimates of eight schools with known standard errors, not centred."""
+    effects, errors = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+    theta = pm.Normal("mu", 0, 5) + pm.HalfCauchy("tau", 5) * pm.Normal("eta", shape=8)
+    pm.Normal("effect", pm.Deterministic("theta", theta), pm.Data("errors", errors), observed=effects)
+    return {"unit": pmdp.Individual(moves=3), "public": ["errors"], "bounds": {"effect": (-80, 100)}}
+
+
+@entry("aggregate", rows=12)
+def means_of_classes(r):
+    """A mean of every class, with a spread that is to be found."""
+    pm.Normal("score", pm.Normal("class", 50, 10, shape=12), pm.HalfNormal("s", 5), observed=40 + 2 * r.z[:12])
+    return {"unit": pmdp.Individual(moves=2.5, membership="public"), "bounds": {"score": (0, 100)}}
+
+
 @entry("aggregate", rows=12)
 def batting_averages(r):
     """Chapter 9: a beta around a mode above totals."""

@@ -1132,6 +1132,21 @@ MUTANTS = (
         "test_leaks.py::test_individual_in_several_public_rows[rows]",
     ),
     Mutant(
+        "two counts taken for one", "plans/totals.py", "unit.rows * min(len(statistics), 2)", "unit.rows",
+        "an individual moves from one level to another", "test_privacy_routes.py::test_counts_of_levels_cost_what_one_individual_can_move[3-1]",
+    ),
+    Mutant(
+        "a row that is left and one that is joined", "plans/totals.py",
+        '2 if neighbours == "replace" and unit.membership == "private" else 1', "1",
+        "an individual moves the rows that it leaves and those that it comes to",
+        "test_leaks.py::test_one_individual_moves_the_values_of_two_rows[0.1]",
+    ),
+    Mutant(
+        "points that rounding adds", "plans/totals.py", "/ Fraction(domain.half_width) * POINTS) + 1", "/ Fraction(domain.half_width) * POINTS) - 1",
+        "two values that are m apart are rounded to points that are no further apart than is paid for",
+        "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
+    ),
+    Mutant(
         "an individual's events counted once", "plans/totals.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),

@@ -220,7 +220,7 @@ def ends_of(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple
 
 def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     """The bounds a likelihood still lacks, as a sentence."""
-    if likelihood.aggregate or likelihood.refusal is not None:
+    if likelihood.refusal is not None or (likelihood.aggregate and likelihood.distribution != "Normal"):
         return None
     missing = []
     if likelihood.natural is None and likelihood.name not in bounds:

@@ -98,7 +98,7 @@ def planned(
         if likelihood.aggregate:
             if rules:
                 raise Unreduced("its rows are totals, and which there are is public. Leave it out of missing, and rows without a total out")
-            return planned_totals(likelihood, neighbours, unit if isinstance(unit, Individual) else Individual())
+            return planned_totals(likelihood, bounds, neighbours, unit if isinstance(unit, Individual) else Individual())
         return _of_records(likelihood, bounds, neighbours, rules, unit if isinstance(unit, Person) else None)
     except Unreduced as reason:
         raise Refusal(f"{likelihood.name} cannot be released: {reason}.") from None

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
+from numbers import Real
 
 import pymc as pm
 
@@ -32,6 +34,10 @@ class Individual:
         Whether it is public which row an individual is counted in.
     rows : int
         How many rows one individual is counted in at most.
+    moves : float, optional
+        For Normal rows, such as means, how far one individual can move the value of a row at most, in its units: by another value, and by
+        being counted there or not. For a mean of at least n
+        values between a and b that is (b - a) / n.
 
     Examples
     --------
@@ -45,10 +51,14 @@ class Individual:
     events: int | None = None
     membership: str = "private"
     rows: int = 1
+    moves: float | None = None
     __repr__ = as_written
 
     def __post_init__(self) -> None:
         events = self.events is None or is_whole(self.events, 1)
+        moves = self.moves is None or (isinstance(self.moves, Real) and not isinstance(self.moves, bool) and 0 < self.moves < inf)
+        if not moves:
+            raise Refusal("moves is how far one individual can move a row: a positive number. Write for example Individual(moves=0.5).")
         if not (is_whole(self.rows, 1) and events and self.membership in ("private", "public")):
             raise Refusal(
                 'Write for example Individual(events=3, membership="public", rows=1): positive integers, and "public" or "private".'
@@ -60,7 +70,8 @@ class Individual:
     @property
     def relation(self) -> str:
         """All that decides which data sets are neighbours, for the ledger."""
-        written = f"Individual(events={self.events!r}, membership={self.membership!r}, rows={self.rows!r})"  # as ledgers hold it
+        written = f"Individual(events={self.events!r}, membership={self.membership!r}, rows={self.rows!r}"  # as ledgers hold it
+        written += ")" if self.moves is None else f", moves={float(self.moves)!r})"
         return "individual" if self == Individual() else written
 
 

@@ -1,15 +1,23 @@
 """What would be released of totals over individuals: every row's total, and how far one individual moves them."""
 
-from math import prod
+from collections.abc import Mapping
+from fractions import Fraction
+from math import ceil, prod
 
 from pymc_dp.families.family import Domain, Sensitivity
+from pymc_dp.families.grid import POINTS
+from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
+from pymc_dp.plans.bounds import as_declared, one_or_each
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns
 
+FEWEST_POINTS = 16
+"""A grid on which one individual moves a value by fewer points would add rounding of its own beside the noise."""
 
-def planned_totals(likelihood: Likelihood, neighbours: str, unit: Individual) -> PlannedStatistic:
+
+def planned_totals(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: Individual) -> PlannedStatistic:
     """Totals over individuals, each row by itself (docs/theory.md).
 
     Binomial rows with public numbers of trials: another outcome of one individual moves one total by 1 in each of its rows.
@@ -19,6 +27,8 @@ def planned_totals(likelihood: Likelihood, neighbours: str, unit: Individual) ->
     where it is counted in the same single row, and by twice that where it may be counted in others: from one row to another.
     """
     distribution = likelihood.distribution
+    if distribution == "Normal":
+        return _values(likelihood, bounds, neighbours, unit)
     statistics: tuple[str, ...] = ("total",)
     if distribution in ("Binomial", "Multinomial"):
         if neighbours == "add_remove":
@@ -40,8 +50,41 @@ def planned_totals(likelihood: Likelihood, neighbours: str, unit: Individual) ->
         why = f"one individual has at most {m} events" + (", here or in other rows" if twice else "")
     else:
         raise Unreduced(
-            f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial, Multinomial or Poisson totals'
+            f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial, Multinomial or Poisson totals,'
+            " or Normal values such as means"
         )
     domain = Domain(0.0, 2.0**40, likelihood.levels, likelihood.unknown, likelihood.known, fill=0.0)
     sensitivity = over_columns(Sensitivity(difference, square, 2**40, why), () if distribution == "Poisson" else likelihood.columns)
     return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, statistics, sensitivity)
+
+
+def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: Individual) -> PlannedStatistic:
+    """Normal rows, such as means over individuals: the value of every row, scaled to its bounds.
+
+    One individual moves the value of a row by at most ``moves``, whether it has another value there or is not counted there. So it moves
+    ``rows`` values; twice as many where it may be counted in other rows instead. Clamping to the bounds moves two values no further
+    apart. Scaling divides by half the width of the bounds, and the values are D = moves / half POINTS apart on the grid, but for rounding
+    of less than 2^-30 of a point: each of the two steps is off by 2^-52 of at most POINTS points or, beyond the bounds, clamped. Rounding
+    to whole points then leaves two values at most ceil(D) + 1 apart.
+    """
+    name, family = likelihood.name, likelihood.family
+    assert family is not None
+    if unit.moves is None:
+        raise Unreduced(
+            "one individual could move a row by any amount. Write unit=pymc_dp.Individual(moves=m), m the farthest that one individual can"
+            " move the value of a row: of a mean of at least n values between a and b, (b - a) / n"
+        )
+    declared = bounds.get(name)
+    [pair, *others] = one_or_each(likelihood, declared)
+    if others:
+        raise Unreduced("all rows have one pair of bounds. Write one pair for all columns")
+    domain = as_declared(likelihood.domain(check_bounds(family, name, pair)), declared)
+    points = ceil(Fraction(float(unit.moves)) / Fraction(domain.half_width) * POINTS) + 1
+    if points < FEWEST_POINTS:
+        raise Unreduced(f"its bounds are more than {2 * POINTS // FEWEST_POINTS:,} times as wide as moves={unit.moves:g}. Narrow them")
+    moved = unit.rows * (2 if neighbours == "replace" and unit.membership == "private" else 1)
+    point = round(1 / POINTS / family.lattice(domain))  # where sigma is unknown, the lattice is that of squares
+    points = min(points, 2 * POINTS) * point
+    why = f"one individual moves the value of a row by at most {unit.moves:g}, in {moved} row(s)"
+    sensitivity = over_columns(Sensitivity(moved * points, moved * points**2, POINTS * point, why), likelihood.columns)
+    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, family.statistics(domain)[:1], sensitivity)

@@ -332,7 +332,7 @@ def without_likelihoods(
     for key, (name, _) in carried.items():
         variable = private.named_vars.pop(key)
         private.deterministics.remove(variable)
-        variable.name = None
+        variable.name = next((own for own, other in private.named_vars.items() if other is variable), None)  # one of the user's may be it
         moved[name].append(variable)
     return private, moved
 

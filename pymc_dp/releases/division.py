@@ -17,6 +17,7 @@ from pymc_dp.plans.network import Network
 from pymc_dp.privacy.accounting import Cost, Weights, shares
 from pymc_dp.privacy.mechanisms import Gaussian, Mechanism
 from pymc_dp.releases.cells import PublicCells
+from pymc_dp.releases.totals import totals_of_rows
 
 DRAWS, COPIES, ROWS, SIZES = 60, 8, 16, 50
 """Draws from the priors, values of each on the same row, rows at most, which are cells, and sizes of cells that are looked at."""
@@ -94,12 +95,11 @@ def _values(cells: PublicCells) -> np.ndarray | None:
 def _statistics(cells: PublicCells, values: np.ndarray) -> np.ndarray:
     """The released statistics of single records with these values: (K, DRAWS, COPIES, numbers)."""
     planned, family = cells.planned, cells.planned.family
-    completed = complete(values, planned.domain)
     if planned.likelihood.aggregate:
-        several = [np.floor(completed)]
+        several = [totals_of_rows(values, planned).astype(float)]
     else:
         assert family is not None
-        several = [statistic.astype(float) for statistic in family.exact(completed, planned.domain)]
+        several = [statistic.astype(float) for statistic in family.exact(complete(values, planned.domain), planned.domain)]
         if planned.sizes != "public":
             matrix = family.cell_sensitivity(planned.domain).matrix
             several = [row[0] + np.tensordot(row[1:], several, 1) for row in matrix]

@@ -170,7 +170,7 @@ class NoisyStatistic:
         """What 1 is in the family's own integers, in units of the statistics."""
         if self.regression is not None:
             return self.regression.lattice
-        if self.structure == "aggregate" or self.combination.size:
+        if (self.structure == "aggregate" and self.distribution != "Normal") or self.combination.size:
             return 1.0
         assert self.family is not None
         return self.family.lattice(self.domain)

@@ -146,7 +146,7 @@ def prepared_quantiles(
     """Read the model, price every choice, and refuse whatever can be refused. No record is read, and nothing is paid."""
     ledger, total, widen = check_ledger(ledger), exact_epsilon(epsilon), _checked_widening(widen)
     if protection.aggregate:
-        raise Refusal('Bounds are chosen for rows that are records. Write unit="row": totals need no bounds.')
+        raise Refusal('Bounds are chosen for rows that are records. Write unit="row", or bounds of your own.')
     if type(candidates) is not int or not 3 <= candidates <= MOST_CANDIDATES:
         raise Refusal(f"candidates must be an integer from 3 to {MOST_CANDIDATES:,}. Write for example candidates=1000.")
     spec, paths = _read(model, protection)

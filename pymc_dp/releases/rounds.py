@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from pymc_dp.families.anchors import BENT, best_way, next_anchor
-from pymc_dp.families.family import complete
 from pymc_dp.families.residuals import next_residuals, statistics_of
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.privacy.accounting import Cost
@@ -18,6 +17,7 @@ from pymc_dp.releases.by_part import Arrays, exact_sums
 from pymc_dp.releases.cells import PublicCells, by_record
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.statistics import as_many, evaluate, records_of
+from pymc_dp.releases.totals import totals_of_rows
 
 type Read = Callable[[PublicCells], np.ndarray]
 """To the exact statistics (cells, *C, K) of an observed variable at the anchor of its cells. They are for noise to be added to, at once."""
@@ -94,10 +94,7 @@ def _totals(cells: PublicCells, paths: RecordPaths, counted: np.ndarray | None =
     planned, records = cells.planned, len(cells.cells.codes)
     values = records_of(paths.observed)
     if planned.likelihood.aggregate:
-        # One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m
-        # follows floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2.
-        totals = np.floor(complete(values, planned.domain)).astype(np.int64)
-        return totals[..., -len(planned.statistics) :] if planned.likelihood.levels else totals[..., None]
+        return totals_of_rows(values, planned)
     return exact_sums(cells, values, _arrays(cells, paths, records), counted)
 
 

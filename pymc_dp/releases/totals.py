@@ -25,6 +25,20 @@ def clamped(totals: np.ndarray) -> np.ndarray:
     return np.clip(totals, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
 
 
+def totals_of_rows(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
+    """Exact totals (rows, *C, K) of individuals, every row by itself, in lattice units.
+
+    One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m follows
+    floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2. Normal values are put on their grid.
+    """
+    completed = complete(values, planned.domain)
+    if planned.likelihood.distribution == "Normal":
+        assert planned.family is not None
+        return planned.family.exact(completed, planned.domain)[0][..., None]
+    whole = np.floor(completed).astype(np.int64)
+    return whole[..., -len(planned.statistics) :] if planned.likelihood.levels else whole[..., None]
+
+
 def exact_totals(
     values: np.ndarray,
     planned: PlannedStatistic,

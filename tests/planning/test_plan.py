@@ -184,6 +184,17 @@ def test_records_are_fitted_by_the_model_of_the_user(name):
         np.testing.assert_allclose(ordinary.compile_logp(mode="FAST_COMPILE")(at), own.compile_logp(mode="FAST_COMPILE")(at), rtol=1e-9)
 
 
+def test_a_parameter_that_has_a_name_keeps_it():
+    """A deterministic that is the parameter of rows as it stands had no name in the model of simulated rows, which nutpie refuses."""
+    with pm.Model() as model:
+        theta = pm.Deterministic("theta", pm.Normal("mu") + pm.HalfNormal("tau") * pm.Normal("z", shape=3))
+        pm.Normal("y", theta, 2.0, observed=[1.0, 2.0, 3.0])
+    side, data, _ = imagined(model, unit=pmdp.Individual(moves=0.5), bounds={"y": (-10, 10)})
+    ordinary, _ = ordinary_model(side, data)
+    assert [variable.name for variable in ordinary.deterministics] == ["theta"]
+    assert ordinary["theta"].name == "theta"
+
+
 @pytest.mark.parametrize(("noise", "scale"), [(Laplace(), 0.7), (Laplace(), 3.0), (Gaussian(), 2.0)])
 def test_the_noise_has_the_law_of_the_mechanism(noise, scale):
     many = 40_000

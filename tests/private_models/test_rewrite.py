@@ -15,7 +15,7 @@ from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import ancestors
 from scipy.special import logsumexp
-from scipy.stats import binom, multinomial
+from scipy.stats import binom, multinomial, norm
 
 import pymc_dp as pmdp
 from pymc_dp.private_models.sizes import LogFromStart, LogitFromStart, Shares, shares_near
@@ -262,6 +262,32 @@ def test_counts_of_rows_with_their_own_numbers_of_trials_have_the_law_of_a_sum_o
         kernel = (slope * np.abs(distance) + curve * distance**2 + constant).sum(axis=1)
         wanted.append([logsumexp(multinomial.logpmf(possible, n, share) + kernel) for share in shares])
     np.testing.assert_allclose(ours, np.transpose(wanted), atol=1e-6)
+
+
+@pytest.mark.parametrize("sigma", ["known", "unknown"])
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+def test_values_of_rows_have_the_law_of_an_integral_over_all_values(noise, sigma):
+    """In the private model each value is normal, unless it is clamped, and the noise is added to it."""
+    errors = np.array([15.0, 10, 16])
+    with pm.Model() as model:
+        theta = pm.Normal("theta", 0, 20, shape=3)
+        pm.Normal("y", theta, pm.Data("errors", errors) if sigma == "known" else pm.HalfFlat("sigma"), observed=[28.0, 8, -3])
+    unit = pmdp.Individual(moves=2.5)
+    released = pmdp.release(model, epsilon=1, unit=unit, public=["errors"] if sigma == "known" else [], bounds={"y": (-200, 200)}, **noise)
+    rng, of = np.random.default_rng(1), released["y"]
+    places, spreads = rng.normal(10, 15, (6, 3)), rng.uniform(3, 20, 6)
+    at = [{"theta": place} | ({} if sigma == "known" else {"sigma_log__": np.log(s)}) for place, s in zip(places, spreads, strict=True)]
+    ours = released_log_density(model, released, at)
+    u = np.linspace(-1, 1, 2**16 + 1)
+    slope, curve, constant = of.noise.kernel
+    distance = of.values - u
+    kernel = slope * np.abs(distance) + curve * distance**2 + constant
+    wanted = [
+        [logsumexp(kernel[k] + norm.logpdf(200 * u, place[k], errors[k] if sigma == "known" else spread)) for k in range(3)]
+        for place, spread in zip(places, spreads, strict=True)
+    ]
+    differences = np.asarray(ours) - np.array(wanted)
+    np.testing.assert_allclose(differences, np.broadcast_to(differences[:1], differences.shape), atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -461,6 +461,19 @@ def test_bounds_of_a_predictor_that_are_far_out_or_too_close_are_refused_before_
         pmdp.release(model, epsilon=1, bounds={"x": (-1, 1), "logit(y)": bounds})
 
 
+@pytest.mark.parametrize("first", [0.1, 7.3, 99.0])
+def test_one_individual_moves_the_values_of_two_rows(first):
+    """Somebody leaves one class, whose mean rises by 2.5, and comes to another, whose mean falls."""
+
+    def model(means):
+        with pm.Model() as model:
+            pm.Normal("score", pm.Normal("class", 50, 10, shape=3), 5, observed=np.array(means))
+        return model
+
+    unit = pmdp.Individual(moves=2.5)
+    neighbours_look_alike(model([first, 50.0, 60]), model([first + 2.5, 47.5, 60]), unit=unit, bounds={"score": (0, 100)}, rewrite=False)
+
+
 @pytest.mark.parametrize("first", [0.5, 1.5, 2.0])
 def test_counts_of_levels_with_halves(first):
     """One individual is counted at another level: one count is one lower, another one higher."""

@@ -362,6 +362,35 @@ def test_totals_of_events(unit, neighbours, difference, square):
     assert all(np.isfinite(value) for value in private.point_logps().values())
 
 
+@pytest.mark.parametrize("sigma", ["known", "unknown"])
+@pytest.mark.parametrize(
+    ("unit", "neighbours", "rows"),
+    [
+        (pmdp.Individual(moves=0.7), "replace", 2),
+        (pmdp.Individual(moves=0.7, membership="public"), "replace", 1),
+        (pmdp.Individual(moves=0.7, membership="public", rows=3), "replace", 3),
+        (pmdp.Individual(moves=0.7, rows=2), "add_remove", 2),
+    ],
+    ids=str,
+)
+def test_values_of_rows_cost_what_one_individual_can_move(unit, neighbours, rows, sigma):
+    """Values as far apart as they may be, anywhere between the bounds and beyond them, each also at the edges of its grid points."""
+    rng = np.random.default_rng(1)
+    point = 20 / 2**15
+    means = np.concatenate([rng.uniform(-11, 31, 5_000), rng.normal(10, 1e6, 500), [-10, 30, 0, -10.35, 29.65]])
+    means = np.concatenate([means, (np.rint(means / point) + 0.5) * point])
+    moved = []
+    for values in (means, means + 0.7, np.nextafter(means + 0.7, -np.inf)):
+        with seam_of(0) as seam, pm.Model() as model:
+            theta = pm.Normal("theta", 0, 1, shape=len(means))
+            pm.Normal("y", theta, pm.HalfNormal("sigma") if sigma == "unknown" else 2.0, observed=values)
+            released = pmdp.release(model, epsilon=1.0, unit=unit, neighbours=neighbours, bounds={"y": (-10, 30)})
+        moved.append(np.array(seam.exact[0]).ravel())
+    farthest = max(np.abs(other - moved[0]).max() for other in moved[1:])
+    assert farthest * rows <= released["y"].difference <= farthest * rows * 1.01
+    assert farthest**2 * rows <= released["y"].square <= farthest**2 * rows * 1.02
+
+
 def test_totals_that_cannot_be_promised_are_refused():
     with pm.Model() as model:
         pm.Poisson("y", pm.Gamma("rate", 2, 1, shape=4), observed=[5, 0, 2, 9])
@@ -369,6 +398,17 @@ def test_totals_that_cannot_be_promised_are_refused():
         pmdp.release(model, epsilon=1.0, unit="individual")
     with pm.Model() as counts:
         pm.Multinomial("y", 9, pm.Dirichlet("p", np.ones((2, 3))), observed=[[4, 3, 2], [9, 0, 0]])
+    with pm.Model() as means:
+        pm.Normal("y", pm.Normal("theta", shape=3), 1, observed=[1.0, 2.0, 3.0])
+    for unit, bounds, words in [
+        ("individual", {}, r"Individual\(moves=m\)"), (pmdp.Individual(moves=0.1), {}, "it needs bounds before anything is released"),
+        (pmdp.Individual(moves=0.1), {"y": (0, 1e4)}, "4,096 times as wide as moves=0.1"),
+    ]:  # fmt: skip
+        with pytest.raises(pmdp.Refusal, match=words):
+            pmdp.release(means, epsilon=1.0, unit=unit, bounds=bounds)
+    for moves in (0, -1, np.inf, np.nan, "1", True):
+        with pytest.raises(pmdp.Refusal, match="moves is how far"):
+            pmdp.Individual(moves=moves)
     with pytest.raises(pmdp.Refusal, match="how many individuals there are"):
         pmdp.release(counts, epsilon=1.0, unit="individual", neighbours="add_remove")
     with pm.Model() as model:
