@@ -201,22 +201,28 @@ def table():
         "",
         "| total | neighbours | sensitivity to one individual |",
         "|---|---|---|",
-        "| Binomial, numbers of trials public | replace | 1 in each of its rows |
-| Multinomial, numbers of trials public | replace | 2 in each of its rows (1 where there are two levels) |
-| Poisson, at most m events each | replace, membership of a row public | m |
-| Poisson, at most m events each | replace | 2 m |
-| Poisson, at most m events each | add_remove | m |
-| Normal values such as means, `moves=m` | replace, membership of a row public; or add_remove | m in each of its rows |
-| Normal values such as means, `moves=m` | replace | m in each of its rows, and in as many others |
-
-`Individual(events=3)` says that one individual has at most three of the events that a Poisson model counts; Binomial and Multinomial
-totals do not need it. `Individual(rows=2)` says that one individual may be counted in two rows, such as two years, and moves
-both.
-`Individual(membership="public")` says that everybody may know in which row an individual is counted, for example where rows are
-schools and it is public who goes to which; only how many events an individual had is private then.
-`Individual(moves=3)` is for rows with a normal value each, such as the mean of every school in a meta-analysis: it says how far one individual can move
-the value of a row, by another value and by being counted there or not. For a mean of at least n values between a and b that is (b - a)/n. Rows need `bounds`, which cost nothing
-here: noise depends on `moves` alone. The library cannot check `moves`: if one individual can move a row further, the promise does not hold for it. Standard errors are public, as everything above the rows is.",
+        "| Binomial, numbers of trials public | replace | 1 in each of its rows |",
+        "| Multinomial, numbers of trials public | replace | 2 in each of its rows (1 where there are two levels) |",
+        "| Poisson, at most m events each | replace, membership of a row public | m |",
+        "| Poisson, at most m events each | replace | 2 m |",
+        "| Poisson, at most m events each | add_remove | m |",
+        "| Normal values such as means, `moves=m` | replace, membership of a row public; or add_remove | m in each of its rows |",
+        "| Normal values such as means, `moves=m` | replace | m in each of its rows, and in as many others |",
+        "",
+        "`Individual(events=3)` says that one individual has at most three of the events that a Poisson model counts; Binomial",
+        "and Multinomial",
+        "totals do not need it. `Individual(rows=2)` says that one individual may be counted in two rows, such as two years,",
+        "and moves",
+        "both.",
+        '`Individual(membership="public")` says that everybody may know in which row an individual is counted, for example',
+        "where rows are",
+        "schools and it is public who goes to which; only how many events an individual had is private then.",
+        "`Individual(moves=3)` is for rows with a normal value each, such as the mean of every school in a meta-analysis: it",
+        "says how far one individual can move",
+        "the value of a row, by another value and by being counted there or not. For a mean of at least n values between a and",
+        "b that is (b - a)/n. Rows need `bounds`, which cost nothing",
+        "here: noise depends on `moves` alone. The library cannot check `moves`: if one individual can move a row further, the",
+        "promise does not hold for it. Standard errors are public, as everything above the rows is.",
         "",
     ]
     return "\n".join(lines)

@@ -401,7 +401,8 @@ def test_totals_that_cannot_be_promised_are_refused():
     with pm.Model() as means:
         pm.Normal("y", pm.Normal("theta", shape=3), 1, observed=[1.0, 2.0, 3.0])
     for unit, bounds, words in [
-        ("individual", {"y": (0, 4)}, r"Individual\(moves=m\)"), (pmdp.Individual(moves=0.1), {}, "it needs bounds before anything is released"),
+        ("individual", {"y": (0, 4)}, r"Individual\(moves=m\)"),
+        (pmdp.Individual(moves=0.1), {}, "it needs bounds before anything is released"),
         (pmdp.Individual(moves=0.1), {"y": (0, 1e4)}, "4,096 times as wide as moves=0.1"),
     ]:  # fmt: skip
         with pytest.raises(pmdp.Refusal, match=words):
