@@ -80,7 +80,7 @@ class KeptRV(FromStartRV):
 
 
 class Kept(UnitContinuous):
-    """Shares of records that are not left out, of which all are as likely."""
+    """Shares of ``most_kept`` that are not left out, of which all are as likely."""
 
     rv_op = KeptRV()
     support_point = staticmethod(_start)
@@ -273,14 +273,24 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         start = np.maximum(start, 1.0)
         unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)
         return unknown(Sizes, start, unit, LogFromStart()).reshape(guess.shape)
-    largest = noisy.regression.scores.largest_weight if noisy.regression is not None and noisy.regression.link else 1.0
-    public = np.repeat(noisy.n.astype(float), noisy.private_cells)
-    most = largest * public.reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
+    most = most_kept(noisy).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
     noise = _noise_of_sizes(noisy) / np.maximum(most, 1.0)
     least = np.clip(noise, 1e-9, 0.05)  # so near to 0 and 1 a share starts
     share = np.clip(start / np.maximum(most, 1.0), least, 1 - least)
     unit = np.minimum(noise / (share * (1 - share)), WIDEST_STEP)
     return (unknown(Kept, share, unit, LogitFromStart()) * most).reshape(guess.shape)
+
+
+def most_kept(noisy: NoisyStatistic) -> np.ndarray:
+    """The upper end (G V,) of numbers of records that are left when some are left out, of which ``<y>_size`` is a share.
+
+    Numbers are whole, 0 to N, all of them as likely beforehand. An integral up to N would count N itself half; up to N + 1/2 it is the
+    sum over whole numbers by the midpoint rule (docs/theory.md, "Missing values"). What weights of scores add up to is no whole number.
+    """
+    public = np.repeat(noisy.n.astype(float), noisy.private_cells)
+    if noisy.regression is not None and noisy.regression.link:
+        return noisy.regression.scores.largest_weight * public
+    return np.where(public > 0, public + 0.5, 0.0)
 
 
 def _sizes_of_shares(private: pm.Model, noisy: NoisyStatistic, counted: bool) -> Variable:
