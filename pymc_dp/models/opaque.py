@@ -61,6 +61,8 @@ OF_A_CUSTOM_DIST = {"name", "inplace", "ndim_supp", "ndims_params", "signature",
 """What PyMC itself writes into the class of a CustomDist: settings of its own, which do not count as held."""
 SETTINGS = {"specific_out", "transfer_type", "upgrade_to_float", "ScanInfo"}
 """Classes of PyTensor's whose objects hold plain settings of operations."""
+COMPILED = "passes through {} as it was compiled when the model was evaluated"
+"""Of an operation that keeps the function that its inner graph was compiled into, which may keep what it was given."""
 CHECKED_APART = {"transform", "ufunc", "__doc__"}
 """Properties of operations that are looked at by themselves, or that PyTensor makes from others: no pickle of one holds a ufunc."""
 OF_EVERY_CLASS = {"__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__abstractmethods__", "_abc_impl"}
@@ -108,6 +110,8 @@ def operation_problem(operation: Op, known: Known) -> str | None:
 
 
 def _properties_problem(operation: Op, known: Known) -> str | None:
+    if vars(operation).get("_fn") is not None:
+        return COMPILED.format(type(operation).__name__)
     for name, value in vars(operation).items():
         if name not in CHECKED_APART and (reason := _property_problem(value, known)):
             return f"passes through {type(operation).__name__}, whose property {name} holds {reason}"

@@ -10,7 +10,7 @@ from pytensor.scalar.basic import ScalarInnerGraphOp
 
 from pymc_dp.models.allow_list import MOST_NUMBERS
 from pymc_dp.models.model_arrays import ModelArrays
-from pymc_dp.models.opaque import hidden_in, loose_random_variable, opaque
+from pymc_dp.models.opaque import COMPILED, hidden_in, loose_random_variable, opaque
 from pymc_dp.models.record_axes import RecordAxes, read_along_two_axes
 from pymc_dp.models.same_arrays import data_of, part_of, rests_on
 from pymc_dp.models.structure import above, arrays_above
@@ -98,6 +98,9 @@ def _hidden(arrays: ModelArrays, record_dims: set[str]) -> Iterator[str]:
     for name, variable in named:
         operation = variable.owner.op
         if reason := opaque(variable.owner.inputs[0], _published(arrays, name)):
+            if COMPILED.partition("{}")[2] in reason:
+                yield f"{name} {reason}, and may hold records. Build the model again, and give it to pymc_dp before anything evaluates it."
+                continue
             vouch = "" if name in observed else f", or, if everyone may know all that its functions hold, write public=[{name!r}]"
             yield (
                 f"{name} {reason}, which may hold records. Write it with PyTensor operations on named arrays,"

@@ -487,3 +487,18 @@ def test_a_module_in_a_folder_of_one_s_own_is_no_part_of_the_library(tmp_path, m
             pmdp.release(model, epsilon=1.0, bounds={"y": (0, 40)})
     finally:
         del sys.modules["pymc_dp.families.mine"]
+
+
+def test_a_model_that_python_has_evaluated_is_to_be_built_again():
+    """An operation keeps the function that it was compiled into, with what that was given; the same model is released as it is built."""
+
+    def built():
+        with pm.Model() as model:
+            pm.Categorical("y", pm.math.softmax(pm.Normal("a", shape=(2, 3)), axis=-1)[Y], observed=Y)
+        return model
+
+    model = built()
+    model.compile_logp(mode="FAST_COMPILE")(model.initial_point())
+    with pytest.raises(pmdp.Refusal, match=r"y passes through Softmax as it was compiled .* Build the model again"):
+        pmdp.release(model, epsilon=1.0)
+    pmdp.release(built(), epsilon=1.0)
