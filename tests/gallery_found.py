@@ -344,7 +344,7 @@ def observed_after_it_was_written(n=N, seed=0):
     return pm.observe(model, {"x": r.z, "y": r.x}), {"bounds": {"y": REALS, "x": (-1, 1)}}
 
 
-GALLERY.append(Entry(observed_after_it_was_written, ("shared", "linear"), 1e-6, True))
+GALLERY.append(Entry(observed_after_it_was_written, ("shared", "linear"), 1e-6))
 
 
 @entry("table")
