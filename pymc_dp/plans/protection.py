@@ -24,7 +24,8 @@ from pymc_dp.privacy.layout import as_written
 class Individual:
     """Rows that are totals over individuals: what is protected is one individual, not one row.
 
-    Which rows there are, and everything declared public along them, is public; each row's total is released by itself.
+    Which rows there are, and everything declared public along them, is public; each row's total is released by itself. Leave rows without
+    a total out: one that is missing counts as 0, and a missing value of a Normal row as the middle of its bounds.
 
     Parameters
     ----------
@@ -36,8 +37,7 @@ class Individual:
         How many rows one individual is counted in at most.
     moves : float, optional
         For Normal rows, such as means, how far one individual can move the value of a row at most, in its units: by another value, and by
-        being counted there or not. For a mean of at least n
-        values between a and b that is (b - a) / n.
+        being counted there or not. For a mean of at least n values between a and b that is (b - a) / n.
 
     Examples
     --------
