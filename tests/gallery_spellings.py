@@ -284,3 +284,27 @@ def two_outcomes_in_units_of_their_own(r):
     y = np.column_stack([r.x, 48 + 16 * r.w])
     pm.Normal("y", a + b * pm.Data("dose", r.z)[:, None], pm.HalfNormal("s", [1, 20], shape=2), observed=y)
     return {"bounds": {"dose": (-1, 1), "y": [REALS, (32.0, 64.0)]}}
+
+
+# ---------- means over columns, and powers
+@entry("linear", tolerance=1e-2)  # thirds and fourth powers are rounded
+def an_index_of_items(r):
+    """The mean of a person's answers is the covariate."""
+    items, a, b = pm.Data("items", r.X), pm.Normal("a"), pm.Normal("b")
+    pm.Normal("y", a + b * items.mean(axis=1), pm.HalfNormal("s"), observed=r.x)
+    return {"bounds": {"y": REALS, "items": UNIT}}
+
+
+@entry("indexed", coords={"county": COUNTY})
+def members_of_two_groups(r):
+    """Multiple membership: the mean of the effects of both."""
+    both = pm.Data("both", np.column_stack([r.g, r.g[::-1]]))
+    pm.Normal("y", pm.Normal("effect", dims="county")[both].mean(axis=-1), pm.HalfNormal("s"), observed=r.x)
+    return {"bounds": {"y": REALS}}
+
+
+@entry("linear", tolerance=1e-2)  # thirds and fourth powers are rounded
+def a_peak_at_an_unknown_dose(r):
+    dose, best = pm.Data("dose", r.z), pm.Normal("best")
+    pm.Normal("y", pm.Normal("top") - pm.HalfNormal("k") * (dose - best) ** 2, pm.HalfNormal("s"), observed=r.x)
+    return {"bounds": {"y": REALS, "dose": UNIT}}

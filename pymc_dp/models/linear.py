@@ -8,6 +8,7 @@ points before it is used.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -141,8 +142,8 @@ class _Reading:
             for terms in operands[1:]:
                 result = _times(result, terms)
             return result
-        if name == "Sqr":
-            return _times(operands[0], operands[0])
+        if power := 2 if name == "Sqr" else _power(node.inputs[1]) if name == "Pow" else 0:
+            return reduce(_times, [operands[0]] * power)
         if name == "TrueDiv":
             return _times(operands[0], self._reciprocal(node.inputs[1]))
         if name in {"Identity", "Cast"}:
@@ -227,6 +228,12 @@ class _Reading:
                 d, c = (side if side.type.broadcastable[axis] else pt.take(side, where, axis=axis) for side in (d, c))
                 result.append((d, c * inside.reshape(shape)))
         return result
+
+
+def _power(exponent: Variable) -> int:
+    """An exponent, if it is one whole number from 1 to 4; otherwise 0."""
+    number = _same_for_all(exponent)
+    return int(number) if number in (1.0, 2.0, 3.0, 4.0) else 0
 
 
 def _scaled(terms: Terms, factor: float) -> Terms:

@@ -24,7 +24,7 @@ from pytensor.tensor.special import LogAddExp, LogSoftmax, LogSumExp, Softmax, X
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.row_picks import BY_COLUMNS, picked
-from pymc_dp.models.same_arrays import in_one_row, known_shape, shape_of
+from pymc_dp.models.same_arrays import in_one_row, known_shape, shapes_of_nameless
 from pymc_dp.models.structure import (
     FULL,
     Mixed,
@@ -36,13 +36,14 @@ from pymc_dp.models.structure import (
     index_by_axis,
     inlined,
     is_cast,
-    is_nameless,
     is_unknown,
     is_wrapping,
+    length_read,
     one_by_structure,
     one_unknown_each,
     parents,
     rebuilt,
+    repeated,
     row_axis_before,
     same_memory,
     unpacked_triangle,
@@ -146,12 +147,6 @@ class Reduction:
         names = dict.fromkeys(self._name_of(array) for array in self._arrays_above(expression) if array not in self._public)
         return ", ".join(names) or None
 
-    def _nameless(self, expression: Variable) -> str:
-        """The shapes of private arrays above that have no name in the model, where the number of records is public."""
-        private = [array for array in self._arrays_above(expression) if array not in self._public] if self._sized else []
-        shapes = {name: shape_of(array) for array in private if is_nameless(name := self._name_of(array))}
-        return "".join(f", {name} being an array of shape {shape} without a name" for name, shape in shapes.items())
-
     def _placeholder(self, expression: Variable, axis: int | None, index: bool, private: bool = False) -> Variable:
         for known in self.inputs:
             if same_memory(known.expression, expression, sized=self._sized) and known.axis == axis:
@@ -171,9 +166,12 @@ class Reduction:
         """A part that every record shares."""
         key = (variable, None)
         if key not in self._done:
-            if self._only_data(variable):
+            if (columns := self._columns(variable)) is not None:
+                result: Variable = pt.constant(columns, dtype=variable.type.dtype)
+            elif self._only_data(variable):
                 if secret := self._secret(variable):
-                    raise Mixed(secret.split(", "), self._nameless(variable), sized=self._sized)
+                    private = [array for array in self._arrays_above(variable) if array not in self._public]
+                    raise Mixed(secret.split(", "), shapes_of_nameless(private, self._name_of) if self._sized else "", sized=self._sized)
                 result = self._placeholder(variable, None, False)
             elif variable.owner is None or is_unknown(variable) or not self._arrays_above(variable):
                 result = variable
@@ -189,6 +187,14 @@ class Reduction:
                 result = rebuilt(variable.owner, variable, [self._whole(v) if v in read else v for v in variable.owner.inputs])
             self._done[key] = result
         return self._done[key]
+
+    def _columns(self, variable: Variable) -> int | None:
+        """The length that this is of another axis of something read along that of the records, as in a mean over columns."""
+        if (read := length_read(variable)) is None:
+            return None
+        of, place = read
+        axes = [axis for axis in range(of.type.ndim) if (of, axis) in self._done]
+        return self._done[of, axes[0]].type.shape[place] if len(axes) == 1 and place not in axes else None
 
     def _rows(self, variable: Variable, axis: int, index: bool = False) -> Variable:
         """A part whose ``axis`` runs over the records."""
@@ -335,7 +341,7 @@ class Reduction:
         # A part that is the same for all records has become one row long: it is repeated to go with the others.
         whole = next((part for part in parts if not part.type.broadcastable[axis]), None)
         if whole is not None:
-            parts = [_repeated(part, axis, whole.shape[axis]) for part in parts]
+            parts = [repeated(part, axis, whole.shape[axis]) for part in parts]
         return rebuilt(node, variable, parts)
 
     def _alloc(self, node: Apply, variable: Variable, axis: int) -> Variable:
@@ -360,6 +366,8 @@ class Reduction:
         if source is None or not self._tells_no_number([node.inputs[1]]):
             raise Unreduced(f"it passes the records through Reshape, which may mix them. {ONE_BY_ONE}")
         rows = self._rows(node.inputs[0], source)
+        if variable.type.ndim == 1 == rows.type.ndim - sum(rows.type.broadcastable):  # a column
+            return rows.dimshuffle(source)
         return pt.reshape(rows, [rows.shape[source] if k == axis else length for k, length in enumerate(variable.type.shape)])
 
     def _dot(self, node: Apply, variable: Variable, axis: int) -> Variable:
@@ -390,10 +398,3 @@ class Reduction:
         if isinstance(node.op.core_op, Dot):
             return rebuilt(node, variable, [self._whole(left), self._columns_as_rows(left, right)])
         raise Unreduced(f"it passes the records through {type(node.op).__name__}, which may mix them. {ONE_BY_ONE}")
-
-
-def _repeated(part: Variable, axis: int, length: Variable) -> Variable:
-    if not part.type.broadcastable[axis]:
-        return part
-    shape = [length if k == axis else part.shape[k] for k in range(part.type.ndim)]
-    return pt.broadcast_to(part, shape)

@@ -1,11 +1,13 @@
 """Which arrays are the same or share memory, by identity, layout and shape. No value is compared."""
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
-from pymc_dp.models.structure import above, arrays_above, substitute
+from pymc_dp.models.structure import above, arrays_above, is_nameless, substitute
 
 
 def data_of(array: Variable) -> object:
@@ -19,6 +21,12 @@ def shape_of(array: Variable) -> tuple[int, ...]:
     """The shape of an array, which is public."""
     data = data_of(array)
     return data.shape if isinstance(data, np.ndarray) else ()
+
+
+def shapes_of_nameless(arrays: Iterable[Variable], name_of: Callable[[Variable], str]) -> str:
+    """The shapes of arrays that have no name in the model, in words."""
+    shapes = {name: shape_of(array) for array in arrays if is_nameless(name := name_of(array))}
+    return "".join(f", {name} being an array of shape {shape} without a name" for name, shape in shapes.items())
 
 
 def known_shape(expression: Variable) -> tuple[int | None, ...]:

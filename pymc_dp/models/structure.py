@@ -21,8 +21,8 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.math import Dot
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
-from pytensor.tensor.shape import Reshape, SpecifyShape
-from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+from pytensor.tensor.shape import Reshape, Shape, SpecifyShape
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor, get_constant_idx
 from pytensor.tensor.variable import TensorConstant
 
 SKIPPED = (ModelDeterministic, ModelNamed, CheckAndRaise)
@@ -354,3 +354,22 @@ def rebuilt(node: Apply, variable: Variable, inputs: list[Variable]) -> Variable
     if arrays_above(inside(node.op), through_unknowns=True):
         raise Unreduced(f"it uses an array inside {type(node.op).__name__}, where it cannot be replaced. Pass the array as an input")
     return node.op(*inputs, return_list=True)[node.outputs.index(variable)]
+
+
+def repeated(part: Variable, axis: int, length: Variable) -> Variable:
+    """What is one long along an axis, so many times; anything else as it is."""
+    if not part.type.broadcastable[axis]:
+        return part
+    shape = [length if k == axis else part.shape[k] for k in range(part.type.ndim)]
+    return pt.broadcast_to(part, shape)
+
+
+def length_read(variable: Variable) -> tuple[Variable, int] | None:
+    """What another variable is the length of, and along which axis, as in ``x.shape[1]``; None of anything else."""
+    node = without_casts(variable).owner
+    if node is None or not isinstance(node.op, Subtensor) or variable.type.ndim:
+        return None
+    shape, place = without_casts(node.inputs[0]).owner, get_constant_idx(node.op.idx_list, node.inputs, allow_partial=True)
+    if shape is None or not isinstance(shape.op, Shape) or len(place) != 1 or isinstance(place[0], Variable):
+        return None
+    return shape.inputs[0], int(place[0]) % shape.inputs[0].type.ndim
