@@ -1611,8 +1611,24 @@ MUTANTS = (
         "missing values leave no trace", "test_missing.py::test_the_graph_is_the_same_whatever_is_missing[indexed]",
     ),
     Mutant(
-        "totals to the nearest even", "releases/rounds.py", "np.floor(complete(values, planned.domain))",
-        "np.rint(complete(values, planned.domain))", "one event moves a total by one", "test_leaks.py::test_totals_with_halves",
+        "totals to the nearest even", "releases/totals.py", "np.floor(np.abs(complete(", "np.rint(np.abs(complete(",
+        "one event moves a total by one", "test_leaks.py::test_totals_with_halves",
+    ),
+    Mutant(
+        "totals that PyMC turned into others are clamped", "releases/totals.py",
+        "np.floor(np.abs(complete(values, replace(domain, lower=-domain.upper))))", "np.floor(complete(values, domain))",
+        "one event moves a total by one",
+        "test_privacy_routes.py::test_totals_that_pymc_turns_into_others_cost_what_one_individual_can_move[poisson-array]",
+    ),
+    Mutant(
+        "values that PyMC turned into others are clamped", "releases/totals.py", "np.minimum(numbers, turned_at(domain) - numbers)", "numbers",
+        "one individual moves a value by as much as is paid for",
+        "test_privacy_routes.py::test_values_that_pymc_turns_into_others_cost_what_one_individual_can_move[bounds0-int64-array]",
+    ),
+    Mutant(
+        "a moves that says something else each time", "plans/protection.py", 'for name in ("events", "rows", "moves"):',
+        'for name in ("events", "rows"):', "what is charged is what was checked",
+        "test_privacy_routes.py::test_numbers_of_a_class_of_their_own_are_read_once",
     ),
     Mutant(
         'the type of an index', 'models/reduction.py',

@@ -37,7 +37,8 @@ class Individual:
         How many rows one individual is counted in at most.
     moves : float, optional
         For Normal rows, such as means, how far one individual can move the value of a row at most, in its units: by another value, and by
-        being counted there or not. For a mean of at least n values between a and b that is (b - a) / n.
+        being counted there or not. For a mean of at least n values between a and b that is (b - a) / n. It is said of the numbers in the
+        array: where these were rounded, to float32 or to two digits, add the distance between two neighbouring ones.
 
     Examples
     --------
@@ -55,9 +56,10 @@ class Individual:
     __repr__ = as_written
 
     def __post_init__(self) -> None:
+        for name in ("events", "rows", "moves"):  # read once, so that what is charged is what was checked
+            object.__setattr__(self, name, _read_once(getattr(self, name), fraction=name == "moves"))
         events = self.events is None or is_whole(self.events, 1)
-        moves = self.moves is None or (isinstance(self.moves, Real) and not isinstance(self.moves, bool) and 0 < self.moves < inf)
-        if not moves:
+        if not (self.moves is None or (isinstance(self.moves, float) and 0 < self.moves < inf)):
             raise Refusal("moves is how far one individual can move a row: a positive number. Write for example Individual(moves=0.5).")
         if not (is_whole(self.rows, 1) and events and self.membership in ("private", "public")):
             raise Refusal(
@@ -71,8 +73,20 @@ class Individual:
     def relation(self) -> str:
         """All that decides which data sets are neighbours, for the ledger."""
         written = f"Individual(events={self.events!r}, membership={self.membership!r}, rows={self.rows!r}"  # as ledgers hold it
-        written += ")" if self.moves is None else f", moves={float(self.moves)!r})"
+        written += ")" if self.moves is None else f", moves={self.moves!r})"
         return "individual" if self == Individual() else written
+
+
+def _read_once(number: object, *, fraction: bool) -> object:
+    """A number as Python's own: one of a class of its own may say something else each time. What is no such number stays as it is."""
+    if isinstance(number, bool):
+        return number
+    if not fraction:
+        return int.__int__(number) if isinstance(number, int) else number
+    try:
+        return float.__float__(number) if isinstance(number, float) else float(number) if isinstance(number, Real) else number
+    except OverflowError:
+        return inf
 
 
 def check_unit(unit: object) -> str | Individual | Person:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil, floor, prod
 
 from pymc_dp.families.family import Domain, Sensitivity
 from pymc_dp.families.grid import POINTS
@@ -13,6 +13,8 @@ from pymc_dp.plans.bounds import as_declared, one_or_each
 from pymc_dp.plans.protection import Individual
 from pymc_dp.plans.statistic import Grid, PlannedStatistic, over_columns
 
+WRAPS = 2.0**31
+"""PyMC makes 32-bit integers of longer ones, so that of whole numbers -2^31 follows on 2^31 - 1."""
 FEWEST_POINTS = 16
 """A grid on which one individual moves a value by fewer points would add rounding of its own beside the noise."""
 
@@ -65,7 +67,8 @@ def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
     ``rows`` values; twice as many where it may be counted in other rows instead. Clamping to the bounds moves two values no further
     apart. Scaling divides by half the width of the bounds, and the values are D = moves / half POINTS apart on the grid, but for rounding
     of less than 2^-30 of a point: each of the two steps is off by 2^-52 of at most POINTS points or, beyond the bounds, clamped. Rounding
-    to whole points then leaves two values at most ceil(D) + 1 apart.
+    to whole points then leaves two values at most ceil(D) + 1 apart. Where a value was a whole number that PyMC turned into another, two
+    neighbouring ones are no further apart than that either: see ``turned_at``.
     """
     name, family = likelihood.name, likelihood.family
     assert family is not None
@@ -79,7 +82,9 @@ def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
     if others:
         raise Unreduced("all rows have one pair of bounds. Write one pair for all columns")
     domain = as_declared(likelihood.domain(check_bounds(family, name, pair)), declared)
-    points = ceil(Fraction(float(unit.moves)) / Fraction(domain.half_width) * POINTS) + 1
+    if domain.lower < -WRAPS or 2 * domain.upper > turned_at(domain):
+        raise Unreduced("its bounds reach where PyMC turns whole numbers into others, of 32 bits. Rescale it in the model")
+    points = ceil(Fraction(unit.moves) / Fraction(domain.half_width) * POINTS) + 1
     if points < FEWEST_POINTS:
         raise Unreduced(f"its bounds are more than {2 * POINTS // FEWEST_POINTS:,} times as wide as moves={unit.moves:g}. Narrow them")
     moved = unit.rows * (2 if neighbours == "replace" and unit.membership == "private" else 1)
@@ -88,3 +93,14 @@ def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
     why = f"one individual moves the value of a row by at most {unit.moves:g}, in {moved} row(s)"
     sensitivity = over_columns(Sensitivity(moved * points, moved * points**2, POINTS * point, why), likelihood.columns)
     return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, family.statistics(domain)[:1], sensitivity)
+
+
+def turned_at(domain: Domain) -> float:
+    """The sum C of a value and its mirror image. Of x and C - x the smaller one counts, clamped: it falls to the lower bound before 2^31.
+
+    PyMC turns 2^31 into -2^31, and a model does not tell such a value from one that a user wrote. Clamped, it would be at the lower bound
+    and 2^31 - 1 at the upper one, which one individual may lie between. The smaller of the two is moved no further than x is, whether
+    numbers lie on a line or on a circle of 2^32 whole ones: on both sides of its seam it is at the lower bound, for C is at most 2^31
+    above that. Values within the bounds stay what they are, for the upper one is at most C / 2.
+    """
+    return floor(domain.lower) + WRAPS

@@ -15,6 +15,7 @@ from pymc_dp.families.grid import POINTS, nearest_level
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.plans.statistic import PlannedStatistic
+from pymc_dp.plans.totals import turned_at
 from pymc_dp.privacy.mechanisms import LARGEST_SUM
 from pymc_dp.releases.statistics import Cells
 from pymc_dp.releases.sums import IN_CACHE, MOST_BITS, Bits, bits_of, counts, product_totals, totals
@@ -25,17 +26,25 @@ def clamped(totals: np.ndarray) -> np.ndarray:
     return np.clip(totals, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
 
 
+LARGEST = float(np.finfo(np.float64).max)
+"""The largest double: what is beyond it is infinite."""
+
+
 def totals_of_rows(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
     """Exact totals (rows, *C, K) of individuals, every row by itself, in lattice units.
 
     One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m follows
-    floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2. Normal values are put on their grid.
+    floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2. Of what is below 0 the size counts: PyMC
+    turns 2^31 into -2^31, and other whole numbers likewise, and sizes of neighbours on a circle are neighbours. Normal values are put on
+    their grid, after the same (``turned_at``).
     """
-    completed = complete(values, planned.domain)
+    domain = planned.domain
     if planned.likelihood.distribution == "Normal":
         assert planned.family is not None
-        return planned.family.exact(completed, planned.domain)[0][..., None]
-    whole = np.floor(completed).astype(np.int64)
+        numbers = complete(values, Domain(-LARGEST, LARGEST, fill=domain.middle))
+        turned = complete(np.minimum(numbers, turned_at(domain) - numbers), domain)
+        return planned.family.exact(turned, domain)[0][..., None]
+    whole = np.floor(np.abs(complete(values, replace(domain, lower=-domain.upper)))).astype(np.int64)
     return whole[..., -len(planned.statistics) :] if planned.likelihood.levels else whole[..., None]
 
 

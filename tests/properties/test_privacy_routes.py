@@ -10,6 +10,7 @@ import tempfile
 import warnings
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import cloudpickle
 import numpy as np
@@ -389,6 +390,107 @@ def test_values_of_rows_cost_what_one_individual_can_move(unit, neighbours, rows
     farthest = max(np.abs(other - moved[0]).max() for other in moved[1:])
     assert farthest * rows <= released["y"].difference <= farthest * rows * 1.01
     assert farthest**2 * rows <= released["y"].square <= farthest**2 * rows * 1.02
+
+
+def exact_rows(observe, values, **arguments):
+    """The exact integers of rows, and what is released of them."""
+    with pm.Model() as model:
+        observe(values)
+    with seam_of(0) as seam:
+        released = pmdp.release(model, epsilon=1.0, **arguments)
+    return np.array(seam.exact[0], dtype=object).ravel(), released["y"]
+
+
+@pytest.mark.parametrize("hold", [np.asarray, lambda values: pm.Data("values", values)], ids=["array", "data"])
+@pytest.mark.parametrize("distribution", ["poisson", "binomial", "multinomial"])
+def test_totals_that_pymc_turns_into_others_cost_what_one_individual_can_move(distribution, hold):
+    """PyMC makes 32-bit integers of an array: 2^31 became -2^31, was clamped to 0, and one event moved a total by 2,147,483,647."""
+    totals = np.concatenate([np.arange(-3, 4) + seam for seam in (0, 2**31, 2**32, 3 * 2**31, 2**40, 2**62)])
+
+    def observe(values):
+        if distribution == "poisson":
+            pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=hold(values))
+        elif distribution == "binomial":
+            pm.Binomial("y", 2**20, pm.Beta("p", 1, 1), observed=hold(values))
+        else:
+            pm.Multinomial("y", 2**20, pm.Dirichlet("p", np.ones(3)), observed=hold(np.stack([values, 9 - values, values], axis=1)))
+
+    unit = pmdp.Individual(events=1, membership="public")
+    (before, of), (after, _) = (exact_rows(observe, values, unit=unit) for values in (totals, totals + 1))
+    farthest = np.abs(after - before).reshape(len(totals), -1)
+    assert farthest.max() == 1
+    assert of.difference == (2 if distribution == "multinomial" else 1)
+
+
+@pytest.mark.parametrize("hold", [np.asarray, lambda values: pm.Data("values", values)], ids=["array", "data"])
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+@pytest.mark.parametrize("bounds", [(0, 100), (-300.5, -0.25), (-1e6, 1e9), (-(2.0**31), -(2.0**30))])
+def test_values_that_pymc_turns_into_others_cost_what_one_individual_can_move(bounds, kind, hold):
+    """A whole number of 2^31 went to the lower bound, and one of 2^31 - 1 to the upper one."""
+    width = bounds[1] - bounds[0]
+    moves = max(1, int(width / 50))
+    rng = np.random.default_rng(1)
+    seams = [rng.integers(-2 * width, 2 * width, 2_000) + seam for seam in (-(2**31), 0, 2**31, 2**32)]
+    values = np.concatenate([*seams, np.arange(-5, 5) + 2**31, [2**62, -(2**62)]]).astype(kind)
+
+    def observe(values):
+        pm.Normal("y", pm.Normal("mu"), 1, observed=hold(values))
+
+    unit = pmdp.Individual(moves=moves, membership="public")
+    (before, of), *others = (exact_rows(observe, values + by, unit=unit, bounds={"y": bounds}) for by in (0, 1, moves))
+    farthest = max(np.abs(after - before).max() for after, _ in others)
+    assert farthest <= of.difference <= 1.01 * farthest
+    inside = (values >= bounds[0]) & (values <= bounds[1])
+    wanted = np.rint((values[inside] - sum(bounds) / 2) / (width / 2) * 2**15)
+    assert inside.sum() > 200
+    assert np.abs(before[inside] - wanted).max() <= 1, "values within the bounds stay what they are"
+
+
+def test_bounds_where_pymc_turns_whole_numbers_into_others_are_refused():
+    normal = partial(exact_rows, lambda y: pm.Normal("y", pm.Normal("mu"), 1, observed=y), [1.0, 2], unit=pmdp.Individual(moves=1e8))
+    for bounds in ((0, 2**31), (-(2**31) - 1, 0), (-5e9, 5e9)):
+        with pytest.raises(pmdp.Refusal, match=r"of 32 bits\. Rescale it in the model"):
+            normal(bounds={"y": bounds})
+
+
+class OtherEachTime(float):
+    """0.5, which is larger or smaller as it likes, and says something else each time it is asked."""
+
+    asked = 0
+
+    def __float__(self):
+        self.asked += 1
+        return 5.0 if self.asked == 1 else 0.01
+
+    def __gt__(self, other):
+        return True
+
+    __lt__ = __gt__
+
+
+class ThreeTimesNothing(int):
+    """3, of which no product and no power is more than 1."""
+
+    def __mul__(self, other):
+        return 1
+
+    __rmul__ = __pow__ = __mul__
+
+
+def test_numbers_of_a_class_of_their_own_are_read_once():
+    """A moves that said 5 to the ledger and 0.01 to the noise got noise for 0.01, and a negative one that said it was positive passed."""
+    normal = partial(exact_rows, lambda y: pm.Normal("y", pm.Normal("mu"), 1, observed=y), [1.0, 2], bounds={"y": (0, 5)})
+    poisson = partial(exact_rows, lambda y: pm.Poisson("y", pm.Gamma("rate", 2, 1), observed=y), [1, 2])
+    for moves in (OtherEachTime(0.5), np.float32(0.5), Fraction(1, 2), np.longdouble(0.5)):
+        unit = pmdp.Individual(moves=moves)
+        assert unit == pmdp.Individual(moves=0.5)
+        assert unit.relation == pmdp.Individual(moves=0.5).relation
+        assert normal(unit=unit)[1].difference == normal(unit=pmdp.Individual(moves=0.5))[1].difference
+    of = poisson(unit=pmdp.Individual(events=ThreeTimesNothing(3), rows=ThreeTimesNothing(3)))[1]
+    assert (of.difference, of.square) == (6, 18)
+    for moves in (OtherEachTime(-3.0), Fraction(10**400), 10**400, np.longdouble("1e4000"), Fraction(1, 10**400)):
+        with pytest.raises(pmdp.Refusal, match="moves is how far"):
+            pmdp.Individual(moves=moves)
 
 
 def test_totals_that_cannot_be_promised_are_refused():
