@@ -1612,7 +1612,7 @@ MUTANTS = (
     ),
     Mutant(
         "totals to the nearest even", "releases/totals.py", "np.floor(np.abs(complete(", "np.rint(np.abs(complete(",
-        "one event moves a total by one", "test_leaks.py::test_totals_with_halves",
+        "one event moves a total by one", "test_privacy_routes.py::test_totals_that_are_no_whole_numbers_cost_no_more[Poisson]",
     ),
     Mutant(
         "totals that PyMC turned into others are clamped", "releases/totals.py",

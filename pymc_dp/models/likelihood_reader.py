@@ -260,6 +260,8 @@ def _outcome_not_in_bins(observed: Observed, distribution: str, in_bins: Iterabl
 
 def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
     """Refuse what must not stand above a likelihood, or above a prior as well as above it."""
+    if arrays.aggregate and observed.random.type.dtype == "float32":
+        raise Unreduced('PyTensor was set to float32 when the model was made. Set pytensor.config.floatX = "float64" before')
     if observed.ndim == 0:
         total = ', or a total of individuals as observed=[total] with unit="individual"'
         whole = total if name_of_operation(observed.random.owner.op) in ("Binomial", "Poisson") else ""

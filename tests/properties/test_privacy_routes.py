@@ -15,12 +15,17 @@ from functools import partial
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytest
 from checks import mostly_slow, seam_of
 from test_privacy import MALFORMED
 
 import pymc_dp as pmdp
 from pymc_dp.families import residuals
+from pymc_dp.families.family import named
+from pymc_dp.models.spec import Likelihood
+from pymc_dp.plans.totals import planned_totals
+from pymc_dp.releases.totals import totals_of_rows
 
 COORDS = {"group": ["a", "b", "c"]}
 
@@ -422,6 +427,16 @@ def test_totals_that_pymc_turns_into_others_cost_what_one_individual_can_move(di
     assert of.difference == (2 if distribution == "multinomial" else 1)
 
 
+@pytest.mark.parametrize("distribution", ["Poisson", "Binomial"])
+def test_totals_that_are_no_whole_numbers_cost_no_more(distribution):
+    """To the nearest even, one event would move .5 to 1.5 and so 0 to 2. What PyMC casts before has nothing behind the point."""
+    likelihood = Likelihood("y", distribution, named(distribution), unknown=(True,), aggregate=True)
+    planned = planned_totals(likelihood, {}, "replace", pmdp.Individual(events=1, membership="public"))
+    values = np.concatenate([np.arange(-9, 10) / 2, np.random.default_rng(1).uniform(-9, 9, 1_000), [2.0**40 - 0.5, 1e300, -1e300]])
+    before, after = totals_of_rows(values, planned), totals_of_rows(values + 1, planned)
+    assert np.abs(after - before).max() == 1 == planned.sensitivity.difference
+
+
 @pytest.mark.parametrize("hold", [np.asarray, lambda values: pm.Data("values", values)], ids=["array", "data"])
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
 @pytest.mark.parametrize("bounds", [(0, 100), (-300.5, -0.25), (-1e6, 1e9), (-(2.0**31), -(2.0**30))])
@@ -451,6 +466,14 @@ def test_bounds_where_pymc_turns_whole_numbers_into_others_are_refused():
     for bounds in ((0, 2**31), (-(2**31) - 1, 0), (-5e9, 5e9)):
         with pytest.raises(pmdp.Refusal, match=r"of 32 bits\. Rescale it in the model"):
             normal(bounds={"y": bounds})
+
+
+def test_values_of_models_made_in_float32_are_refused():
+    """PyMC rounded them, and made 16-bit integers of whole numbers: 32,768 became -32,768."""
+    with pytensor.config.change_flags(floatX="float32"), pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu"), 1, observed=np.array([2**15, 2, 3]))
+    with pytest.raises(pmdp.Refusal, match="set to float32 when the model was made"):
+        pmdp.release(model, epsilon=1.0, unit=pmdp.Individual(moves=1), bounds={"y": (0, 10)})
 
 
 class OtherEachTime(float):
