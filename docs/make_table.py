@@ -222,7 +222,10 @@ def table():
         "the value of a row, by another value and by being counted there or not. For a mean of at least n values between a and",
         "b that is (b - a)/n. Rows need `bounds`, which cost nothing",
         "here: noise depends on `moves` alone. The library cannot check `moves`: if one individual can move a row further, the",
-        "promise does not hold for it. Standard errors are public, as everything above the rows is.",
+        "promise does not hold for it. It is said of the numbers in the array: where these were rounded, to float32 or to two",
+        "digits, add the distance between two neighbouring ones. PyMC makes 32-bit integers of whole numbers, so that 2^31 becomes",
+        "-2^31: bounds that come near it are refused, and beyond them neighbouring values stay neighbours.",
+        "Standard errors are public, as everything above the rows is.",
         "",
     ]
     return "\n".join(lines)
