@@ -1309,6 +1309,11 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_totals",
     ),
     Proved(
+        ("plans/totals.py:_values",),
+        "normal values of rows, which one individual moves by so much at most: pairs that far apart, at every edge of their grid",
+        ARGUED, "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move",
+    ),
+    Proved(
         (
             "plans/network.py:Network.fourier_sensitivity", "plans/network.py:Network.fourier_square",
             "releases/network_tables.py:coefficients_draw",
