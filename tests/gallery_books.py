@@ -212,6 +212,23 @@ def eight_schools(r):
     return {"unit": pmdp.Individual(moves=3), "public": ["errors"], "bounds": {"effect": (-80, 100)}}
 
 
+@entry("aggregate", rows=8, tolerance=2e-2)
+def eight_schools_robust(r):
+    """Gelman et al., Bayesian Data Analysis, section 17.4: the same with t distributions."""
+    effects, errors = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+    theta = pm.StudentT("theta", nu=4, mu=pm.Normal("mu", 0, 5), sigma=pm.HalfCauchy("tau", 5), shape=8)
+    pm.StudentT("effect", nu=4, mu=theta, sigma=pm.Data("errors", errors), observed=effects)
+    return {"unit": pmdp.Individual(moves=3), "public": ["errors"], "bounds": {"effect": (-80, 100)}}
+
+
+@entry("aggregate", rows=12, tolerance=2e-2)
+def costs_of_regions(r):
+    """A mean cost for every region, positive and skewed, each about a mean of its own."""
+    mean = pm.LogNormal("region", pm.Normal("mu", 3, 1), pm.HalfNormal("tau", 1), shape=12)
+    pm.Gamma("cost", mu=mean, sigma=mean * pm.HalfNormal("cv", 1), observed=20 * np.exp(r.z[:12] / 3))
+    return {"unit": pmdp.Individual(moves=0.5), "bounds": {"cost": (0, 200)}}
+
+
 @entry("aggregate", rows=12, tolerance=2e-2)
 def means_of_classes(r):
     """A mean of every class, with a spread that is to be found."""

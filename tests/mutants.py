@@ -1147,6 +1147,20 @@ MUTANTS = (
         "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
     ),
     Mutant(
+        "values that nothing clamps", "private_models/row_values.py", "return pt.clip(u, -1.0, 1.0) if noisy.domain.clamps else u", "return u",
+        "exact values of rows have the law of what was released",
+        "test_rewrite.py::test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released[Gamma-laplace-1.0]",
+    ),
+    Mutant(
+        "values in other units have the density of their own", "private_models/row_values.py", "pt.log(given[1]) + own", "pt.log(given[1])",
+        "exact values of rows have the user's own density",
+        "test_rewrite.py::test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released[Gamma-laplace-1.0]",
+    ),
+    Mutant(
+        "values between unknown ends", "models/likelihood_reader.py", " and has_plain_support(observed.random)", "",
+        "rows whose values end at an unknown are refused", "test_privacy_routes.py::test_totals_that_cannot_be_promised_are_refused",
+    ),
+    Mutant(
         "an individual's events counted once", "plans/totals.py", "(2 * m, 2 * m**2) if twice else (m, m**2)", "(m, m**2)",
         "an individual moves events from row to row", "test_privacy_routes.py::test_totals_of_events[individual-replace-6-18]",
     ),

@@ -1310,7 +1310,7 @@ SENSITIVITIES = (
     ),
     Proved(
         ("plans/totals.py:_values",),
-        "normal values of rows, which one individual moves by so much at most: pairs that far apart, at every edge of their grid",
+        "values of rows, which one individual moves by so much at most: pairs that far apart, at every edge of their grid",
         ARGUED, "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move",
     ),
     Proved(

@@ -21,10 +21,6 @@ WIDEST = 300.0
 """The largest sigma, in half-widths of the bounds, that is told from larger ones."""
 
 
-def _sigma_known(domain: Domain) -> bool:
-    return not domain.unknown[1]
-
-
 class Normal(Family):
     """Normal(mu, sigma)."""
 
@@ -38,20 +34,24 @@ class Normal(Family):
         Example(Domain(-2, 6, unknown=(True, False)), ((2.0, 5.5, 0.5), (1.0, 2.0, 0.7))),
     )
 
+    def alone(self, domain: Domain) -> bool:
+        """Whether u is released without its square: sigma is known then."""
+        return not domain.unknown[1]
+
     def lattice(self, domain: Domain) -> float:
         """1/POINTS for u alone; 1/POINTS**2 for u and its square together."""
-        return 1.0 / POINTS if _sigma_known(domain) else 1.0 / POINTS**2
+        return 1.0 / POINTS if self.alone(domain) else 1.0 / POINTS**2
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """U = (y - middle) / half-width of the bounds."""
-        return ("sum u",) if _sigma_known(domain) else ("sum u", "sum u²")
+        return ("sum u",) if self.alone(domain) else ("sum u", "sum u²")
 
     def own_sums(self, domain: Domain) -> Rows:
         """With y = c + h u: sum y = c n + h sum u, and sum y² = c² n + 2 c h sum u + h² sum u²; and the sums of u."""
         c, h = self._scaling(domain)
         first, square = f"sum {self.VALUE}", f"sum ({self.VALUE})²" if " " in self.VALUE else f"sum {self.VALUE}²"
         sums = plain(self.statistics(domain))
-        if _sigma_known(domain):
+        if self.alone(domain):
             return ((first, (c, h)), *sums)
         return ((first, (c, h, 0.0)), (square, (c**2, 2 * c * h, h**2)), *sums)
 
@@ -66,7 +66,7 @@ class Normal(Family):
     def doubles(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """U on its grid, or POINTS u and its square: whole numbers up to POINTS**2, and so exact."""
         u = onto_grid(values, domain.middle, domain.half_width)
-        return (u,) if _sigma_known(domain) else (u * POINTS, u * u)
+        return (u,) if self.alone(domain) else (u * POINTS, u * u)
 
     def completes(self, domain: Domain) -> bool:
         """Whether the grid of u does what completing does."""
@@ -79,7 +79,7 @@ class Normal(Family):
         a - b <= 2 - s, and (2 - s)(1 + s) is largest at s = 1/2: 9/4, attained by 1 and -1/2. On the grid both are points, so the
         bound is exact: 9/4 POINTS**2 lattice units.
         """
-        if _sigma_known(domain):
+        if self.alone(domain):
             return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, "u, a value scaled to [-1, 1], moves by at most 2")
         return Sensitivity(9 * POINTS**2 // 4, 4 * POINTS**4, POINTS**2, "(u, u²), u being a value scaled to [-1, 1], moves by at most 9/4")
 
@@ -89,7 +89,7 @@ class Normal(Family):
         Both are never negative and add up to a constant, 2 and 4, so a value's L1 norm is that constant whatever it is. The
         L2 norm is largest where one entry holds everything, at either bound.
         """
-        if _sigma_known(domain):
+        if self.alone(domain):
             return CellSensitivity(("sum of 1 - u", "sum of 1 + u"), ((POINTS, -1), (POINTS, 1)), 2 * POINTS, 4 * POINTS**2)
         unit = POINTS**2
         names = ("sum of (1 - u)²", "sum of 2 (1 - u²)", "sum of (1 + u)²")
@@ -101,7 +101,7 @@ class Normal(Family):
         sigma = sigma / domain.half_width
         if not domain.clamps:
             variance, square = sigma**2, mu**2
-            if _sigma_known(domain):
+            if self.alone(domain):
                 return Moments(n, (mu,), ((variance,),))
             return Moments(
                 n, (mu, square + variance), ((variance,), (2 * mu * variance, 2 * variance * (2 * square + variance))), squares=True
@@ -110,7 +110,7 @@ class Normal(Family):
         narrowed = pt.minimum(sigma, WIDEST) / sigma
         mu, sigma = mu * narrowed, sigma * narrowed
         first, second, variance, covariance, of_square = by_cell(Kernel(clamped_moments, (0, 1), 5), mu.type.shape, (mu, sigma))
-        if _sigma_known(domain):
+        if self.alone(domain):
             return Moments(n, (first,), ((variance,),))
         return Moments(n, (first, second), ((variance,), (covariance, of_square)), squares=True)
 
@@ -120,7 +120,7 @@ class Normal(Family):
         A variance of 0 would give an unbounded likelihood, so the floor is spread / n, the noise scale of the mean square.
         """
         first = np.clip(noisy[..., :1], -n, n)
-        if _sigma_known(domain):
+        if self.alone(domain):
             return first
         floor = np.minimum(spread / n, 1.0)
         mean = np.clip(first / n, -np.sqrt(1 - floor), np.sqrt(1 - floor))
@@ -131,7 +131,7 @@ class Normal(Family):
         """-n log sigma - (S2 - 2 mu S1 + n mu^2) / (2 sigma^2), in units of u; S2 is left out where sigma is known."""
         mu = (mu - domain.middle) / domain.half_width
         sigma = sigma / domain.half_width
-        if _sigma_known(domain):
+        if self.alone(domain):
             return (2 * mu * sums[..., 0] - n * mu**2) / (2 * sigma**2)
         return -n * pt.log(sigma) - (sums[..., 1] - 2 * mu * sums[..., 0] + n * mu**2) / (2 * sigma**2)
 
@@ -157,7 +157,7 @@ class LogNormal(Normal):
 
     def statistics(self, domain: Domain) -> tuple[str, ...]:
         """U = (log y - middle) / half-width of the logarithms of the bounds."""
-        return ("sum u of log y",) if _sigma_known(domain) else ("sum u of log y", "sum u² of log y")
+        return ("sum u of log y",) if self.alone(domain) else ("sum u of log y", "sum u² of log y")
 
     def _scaling(self, domain: Domain) -> tuple[float, float]:
         """The scaling of log y, as a Normal has it of y."""
@@ -176,4 +176,18 @@ def _of_logarithm(domain: Domain) -> Domain:
     return replace(domain, lower=log(domain.lower), upper=log(domain.upper))
 
 
+class RowValues(Normal):
+    """The value of every row by itself, u, where rows are of individuals. Of one value its square says nothing more.
+
+    ``law`` is that of Normal rows. Of another distribution the values are unknowns of the private model.
+    """
+
+    DISTRIBUTION = "value of a row"
+
+    def alone(self, domain: Domain) -> bool:
+        """Yes, whatever is known."""
+        return True
+
+
 FAMILIES = (Normal(), LogNormal())
+ROW_VALUES = RowValues()

@@ -13,11 +13,12 @@ from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV
 
-from pymc_dp.models.binned import COUNTED
+from pymc_dp.models.binned import COUNTED, has_plain_support
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.observed import Observed
 from pymc_dp.models.spec import Likelihood, advice
 from pymc_dp.models.structure import PerRecord, Unreduced
+from pymc_dp.models.tabulated import REALS
 from pymc_dp.models.truncated_priors import has_own_transform
 from pymc_dp.privacy.requests import MOST_UNKNOWNS
 
@@ -88,7 +89,10 @@ def _without_parameter_by_record(likelihood: Likelihood, observed: Observed) -> 
     """What to write where every record has an unknown of its own."""
     several = observed.ndim > 1
     said = TOTALS.get(likelihood.distribution)
-    totals = f" If rows are totals of many people, and everyone may know which rows there are, write unit={said}." if said else ""
+    if type(observed.random.owner.op) in REALS and has_plain_support(observed.random):
+        said = "pymc_dp.Individual(moves=m), m the farthest that one person can move a row"
+    kind = "totals" if likelihood.distribution in TOTALS else "means"
+    totals = f" If rows are {kind} of many people, and everyone may know which rows there are, write unit={said}." if said else ""
     known = TOGETHER if several and likelihood.distribution == "Normal" else SUMMED_OUT.get(likelihood.distribution)
     summed = f" Write the distribution with that parameter summed out, if it has one: {known}." if known else ""
     lying = " If records lie along another axis than the first, transpose what is observed." if several else ""

@@ -125,6 +125,12 @@ def support_of(random: Variable) -> tuple[float, float]:
     return (-np.pi, np.pi) if isinstance(transform, CircularTransform) else (-np.inf, np.inf)
 
 
+def has_plain_support(random: Variable) -> bool:
+    """Whether ``support_of`` knows where a density lies: between numbers, and not between unknowns."""
+    transform = transforms._default_transform(random.owner.op, random)
+    return isinstance(transform, CircularTransform | LogOddsTransform | LogTransform | None)
+
+
 def _asymmetric_laplace(value: Tensor, b: Tensor, kappa: Tensor, mu: Tensor) -> Tensor:
     """The log-distribution function: the integral of b / (kappa + 1/kappa) exp(-(x - mu) b s kappa^s), where s is the sign of x - mu."""
     below, above = pt.minimum(value - mu, 0.0), pt.maximum(value - mu, 0.0)

@@ -13,8 +13,9 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.families.family import Family, name_of_operation, of_operation
+from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
-from pymc_dp.models.binned import parametrised_in_bins
+from pymc_dp.models.binned import has_plain_support, parametrised_in_bins
 from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
@@ -27,7 +28,7 @@ from pymc_dp.models.reduction import Input, Reduction
 from pymc_dp.models.same_arrays import shape_of
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder, RecordPath
 from pymc_dp.models.structure import Mixed, PerRecord, Unreduced, above, arrays_above, constant_value, indexed_axes, is_nameless, substitute
-from pymc_dp.models.tabulated import BINNED, TABLE, Table, parametrised
+from pymc_dp.models.tabulated import BINNED, REALS, TABLE, Table, parametrised
 
 PLAINER = "Write its parameters with plain arithmetic and indexing."
 
@@ -44,6 +45,8 @@ def read_likelihood(
     support = family.NDIM if family is not None else operation.ndim_supp if isinstance(operation, RandomVariable) else 0
     if observed.binned and observed.tree is not None:
         family, support = BINNED, 0
+    elif arrays.aggregate and type(operation) in REALS and has_plain_support(observed.random):
+        family = ROW_VALUES
     elif family is None and observed.tree is not None and observed.tree.counts and observed.parameters:
         family = TABLE
     indices = arrays_above([index for index, _ in indexed_axes(list(observed.parameters))])

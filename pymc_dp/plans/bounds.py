@@ -10,6 +10,7 @@ import numpy as np
 
 from pymc_dp.families.family import Domain
 from pymc_dp.families.limits import check_bounds, check_spelling, is_pair, single
+from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.problems import is_of_potential
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
@@ -220,7 +221,7 @@ def ends_of(name: str, pair: object, shape: Sequence[int], whole: bool) -> tuple
 
 def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     """The bounds a likelihood still lacks, as a sentence."""
-    if likelihood.refusal is not None or (likelihood.aggregate and likelihood.distribution != "Normal"):
+    if likelihood.refusal is not None or (likelihood.aggregate and likelihood.family is not ROW_VALUES):
         return None
     missing = []
     if likelihood.natural is None and likelihood.name not in bounds:

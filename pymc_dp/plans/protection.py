@@ -25,7 +25,7 @@ class Individual:
     """Rows that are totals over individuals: what is protected is one individual, not one row.
 
     Which rows there are, and everything declared public along them, is public; each row's total is released by itself. Leave rows without
-    a total out: one that is missing counts as 0, and a missing value of a Normal row as the middle of its bounds.
+    a total out: one that is missing counts as 0, and a missing real value as the middle of its bounds.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class Individual:
     rows : int
         How many rows one individual is counted in at most.
     moves : float, optional
-        For Normal rows, such as means, how far one individual can move the value of a row at most, in its units: by another value, and by
-        being counted there or not. For a mean of at least n values between a and b that is (b - a) / n. It is said of the numbers in the
-        array: where these were rounded, to float32 or to two digits, add the distance between two neighbouring ones.
+        For rows of real numbers, such as means, how far one individual can move the value of a row at most, in its units: by another
+        value, and by being counted there or not. For a mean of at least n values between a and b that is (b - a) / n. It is said of the
+        numbers in the array: where these were rounded, to float32 or to two digits, add the distance between two neighbouring ones.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from math import ceil, floor, prod
 from pymc_dp.families.family import Domain, Sensitivity
 from pymc_dp.families.grid import POINTS
 from pymc_dp.families.limits import check_bounds
+from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import Unreduced
 from pymc_dp.plans.bounds import as_declared, one_or_each
@@ -29,7 +30,7 @@ def planned_totals(likelihood: Likelihood, bounds: Mapping[str, object], neighbo
     where it is counted in the same single row, and by twice that where it may be counted in others: from one row to another.
     """
     distribution = likelihood.distribution
-    if distribution == "Normal":
+    if likelihood.family is ROW_VALUES:
         return _values(likelihood, bounds, neighbours, unit)
     statistics: tuple[str, ...] = ("total",)
     if distribution in ("Binomial", "Multinomial"):
@@ -53,7 +54,7 @@ def planned_totals(likelihood: Likelihood, bounds: Mapping[str, object], neighbo
     else:
         raise Unreduced(
             f'{distribution} rows are not totals of individuals. Write unit="row", or observe Binomial, Multinomial or Poisson totals,'
-            " or Normal values such as means"
+            " or real numbers such as means"
         )
     domain = Domain(0.0, 2.0**40, likelihood.levels, likelihood.unknown, likelihood.known, fill=0.0)
     sensitivity = over_columns(Sensitivity(difference, square, 2**40, why), () if distribution == "Poisson" else likelihood.columns)
@@ -61,7 +62,7 @@ def planned_totals(likelihood: Likelihood, bounds: Mapping[str, object], neighbo
 
 
 def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: str, unit: Individual) -> PlannedStatistic:
-    """Normal rows, such as means over individuals: the value of every row, scaled to its bounds.
+    """Rows of real numbers, such as means over individuals: the value of every row, scaled to its bounds.
 
     One individual moves the value of a row by at most ``moves``, whether it has another value there or is not counted there. So it moves
     ``rows`` values; twice as many where it may be counted in other rows instead. Clamping to the bounds moves two values no further
@@ -70,8 +71,7 @@ def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
     to whole points then leaves two values at most ceil(D) + 1 apart. Where a value was a whole number that PyMC turned into another, two
     neighbouring ones are no further apart than that either: see ``turned_at``.
     """
-    name, family = likelihood.name, likelihood.family
-    assert family is not None
+    name, family = likelihood.name, ROW_VALUES
     if unit.moves is None:
         raise Unreduced(
             "one individual could move a row by any amount. Write unit=pymc_dp.Individual(moves=m), m the farthest that one individual can"
@@ -88,11 +88,10 @@ def _values(likelihood: Likelihood, bounds: Mapping[str, object], neighbours: st
     if points < FEWEST_POINTS:
         raise Unreduced(f"its bounds are more than {2 * POINTS // FEWEST_POINTS:,} times as wide as moves={unit.moves:g}. Narrow them")
     moved = unit.rows * (2 if neighbours == "replace" and unit.membership == "private" else 1)
-    point = round(1 / POINTS / family.lattice(domain))  # where sigma is unknown, the lattice is that of squares
-    points = min(points, 2 * POINTS) * point
+    points = min(points, 2 * POINTS)
     why = f"one individual moves the value of a row by at most {unit.moves:g}, in {moved} row(s)"
-    sensitivity = over_columns(Sensitivity(moved * points, moved * points**2, POINTS * point, why), likelihood.columns)
-    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, family.statistics(domain)[:1], sensitivity)
+    sensitivity = over_columns(Sensitivity(moved * points, moved * points**2, POINTS, why), likelihood.columns)
+    return PlannedStatistic(likelihood, "aggregate", domain, "public", Grid(), None, {}, family.statistics(domain), sensitivity)
 
 
 def turned_at(domain: Domain) -> float:

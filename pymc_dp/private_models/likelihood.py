@@ -158,9 +158,8 @@ def of_totals(noisy: NoisyStatistic, parameters: Sequence[Variable]) -> laws.Law
     if noisy.distribution == "Binomial":
         return laws.Count(*parameters)
     assert noisy.family is not None
-    if noisy.distribution == "Normal":
-        of_one_sum = replace(noisy.domain, unknown=(noisy.domain.unknown[0], False))  # of one value its square says nothing more
-        return noisy.family.law(of_one_sum, pt.ones(noisy.batch), *parameters)
+    if noisy.holds_values:
+        return noisy.family.law(noisy.domain, pt.ones(noisy.batch), *parameters)
     return noisy.family.law(replace(noisy.domain, upper=1.0, known=()), *parameters)
 
 

@@ -159,12 +159,12 @@ def _centre_of(noisy: NoisyStatistic, observed: np.ndarray, known: np.ndarray) -
 
 def _totals(noisy: NoisyStatistic) -> NoisyLikelihood:
     """Totals of rows."""
-    observed = noisy.values if noisy.distribution == "Normal" else np.maximum(noisy.values, 0.0)
+    observed = noisy.values if noisy.holds_values else np.maximum(noisy.values, 0.0)
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
         if noisy.distribution == "Poisson":
             return value[..., 0] * pt.log(pt.maximum(arguments[0], 1e-300)) - arguments[0]
-        if noisy.distribution == "Normal":
+        if noisy.holds_values:
             middle, half = noisy.domain.middle, noisy.domain.half_width
             return pm.logp(pm.Normal.dist((arguments[0] - middle) / half, arguments[1] / half), value[..., 0])
         trials, p = arguments

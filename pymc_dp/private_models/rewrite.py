@@ -6,6 +6,7 @@ dims, coords, transforms, initial values and order.
 
 from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +37,7 @@ from pymc_dp.private_models.moment_law import Related
 from pymc_dp.private_models.plug_in import plug_in
 from pymc_dp.private_models.possible import only_where_possible, possible
 from pymc_dp.private_models.possible_starts import start_where_possible
+from pymc_dp.private_models.row_values import plain_values, values_of_rows
 from pymc_dp.private_models.standardised import hidden_groups, standardise
 from pymc_dp.private_models.within_bins import inputs_at_nodes, nodes_in
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -366,7 +368,11 @@ def _observe(
         if dim not in spec.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
-    replacement = noisy_likelihood(private, noisy, parameters, related) if noise_aware else plug_in(noisy)
+    if noisy.holds_values and noisy.distribution != "Normal":
+        of_values = partial(values_of_rows, private, dims=dims[:-1]) if noise_aware else plain_values
+        replacement = of_values(likelihood, noisy, parameters)
+    else:
+        replacement = noisy_likelihood(private, noisy, parameters, related) if noise_aware else plug_in(noisy)
     if allowed:
         replacement = only_where_possible(replacement)
     data = pm.Data(f"{name}_released", replacement.observed, dims=dims, shape=noisy.noisy.shape)

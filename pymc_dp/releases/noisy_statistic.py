@@ -9,6 +9,7 @@ import numpy as np
 
 from pymc_dp.families.by_column import with_columns
 from pymc_dp.families.family import Domain, Family, named
+from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.public_inputs import Means
@@ -163,14 +164,21 @@ class NoisyStatistic:
             return None
         if self.tabulated:
             return BINNED if self.domain.edges else PATTERNS if self.domain.levels else TABLE
+        if self.holds_values:
+            return ROW_VALUES
         return with_columns(named(self.distribution), self.domain)
+
+    @property
+    def holds_values(self) -> bool:
+        """Whether it is the value of every row, not a total."""
+        return self.structure == "aggregate" and self.distribution not in ("Binomial", "Multinomial", "Poisson")
 
     @property
     def unit(self) -> float:
         """What 1 is in the family's own integers, in units of the statistics."""
         if self.regression is not None:
             return self.regression.lattice
-        if (self.structure == "aggregate" and self.distribution != "Normal") or self.combination.size:
+        if (self.structure == "aggregate" and not self.holds_values) or self.combination.size:
             return 1.0
         assert self.family is not None
         return self.family.lattice(self.domain)

@@ -12,6 +12,7 @@ import numpy as np
 
 from pymc_dp.families.family import Domain, complete
 from pymc_dp.families.grid import POINTS, nearest_level
+from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.families.residuals import Residuals
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.plans.statistic import PlannedStatistic
@@ -35,15 +36,14 @@ def totals_of_rows(values: np.ndarray, planned: PlannedStatistic) -> np.ndarray:
 
     One individual moves a total by whole events. Rounding down keeps totals that are no whole numbers as near: from x' <= x + m follows
     floor(x') <= floor(x) + m. To the nearest even, one event would move .5 to 1.5 and so 0 to 2. Of what is below 0 the size counts: PyMC
-    turns 2^31 into -2^31, and other whole numbers likewise, and sizes of neighbours on a circle are neighbours. Normal values are put on
+    turns 2^31 into -2^31, and other whole numbers likewise, and sizes of neighbours on a circle are neighbours. Real values are put on
     their grid, after the same (``turned_at``).
     """
     domain = planned.domain
-    if planned.likelihood.distribution == "Normal":
-        assert planned.family is not None
+    if planned.family is ROW_VALUES:
         numbers = complete(values, Domain(-LARGEST, LARGEST, fill=domain.middle))
         turned = complete(np.minimum(numbers, turned_at(domain) - numbers), domain)
-        return planned.family.exact(turned, domain)[0][..., None]
+        return ROW_VALUES.exact(turned, domain)[0][..., None]
     whole = np.floor(np.abs(complete(values, replace(domain, lower=-domain.upper)))).astype(np.int64)
     return whole[..., -len(planned.statistics) :] if planned.likelihood.levels else whole[..., None]
 

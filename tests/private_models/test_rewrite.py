@@ -13,9 +13,10 @@ from models import EVERY_MODEL, SPELLINGS, categorical_table, indexed_by_data, m
 from pymc.exceptions import ImputationWarning
 from pymc.model.transform.conditioning import remove_value_transforms
 from pytensor.graph.basic import Constant
+from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from scipy.special import logsumexp
-from scipy.stats import binom, multinomial, norm
+from scipy.stats import beta, binom, gamma, multinomial, norm, t
 
 import pymc_dp as pmdp
 from pymc_dp.private_models.sizes import LogFromStart, LogitFromStart, Shares, shares_near
@@ -288,6 +289,54 @@ def test_values_of_rows_have_the_law_of_an_integral_over_all_values(noise, sigma
     ]
     differences = np.asarray(ours) - np.array(wanted)
     np.testing.assert_allclose(differences, np.broadcast_to(differences[:1], differences.shape), atol=1e-4)
+
+
+ROWS = {
+    "StudentT": (
+        lambda a: pm.StudentT("y", nu=4, mu=a, sigma=3.0, observed=ROW_VALUES), lambda a: t(4, a, 3.0),
+        30 + np.sinh(np.linspace(-12, 12, 640_001)),
+    ),
+    "Gamma": (
+        lambda a: pm.Gamma("y", alpha=1.5, beta=1.5 / pm.math.exp(a / 20), observed=ROW_VALUES),
+        lambda a: gamma(1.5, scale=np.exp(a / 20) / 1.5), np.geomspace(1e-9, 1e3, 200_001),
+    ),
+    "Beta": (
+        lambda a: pm.Beta("y", 2.0, pm.math.exp(a / 20), observed=ROW_VALUES / 100), lambda a: beta(2.0, np.exp(a / 20)),
+        np.linspace(0, 1, 200_002)[1:-1],
+    ),
+}  # fmt: skip
+"""Distributions of rows, the same by SciPy, and points over which they are integrated."""
+ROW_VALUES = np.array([2.0, 31, 58])
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 30.0])
+@pytest.mark.parametrize("noise", NOISES, ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("which", ROWS)
+def test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released(which, noise, epsilon):
+    """Over the exact value of every row: its distribution, clamped where it lies beyond the bounds, and the noise on it."""
+    observe, of_scipy, grid = ROWS[which]
+    with pm.Model() as model:
+        observe(pm.Flat("a", shape=3))
+    bounds = (0, 0.6) if which == "Beta" else (0, 60)
+    unit = pmdp.Individual(moves=bounds[1] / 30, membership="public")
+    private = pmdp.privatize(model, epsilon=epsilon, unit=unit, bounds={"y": bounds}, **noise)
+    of = private.privacy["y"]
+    value, many = private.rvs_to_values[private["y_noise"]], pt.dmatrix("many")
+    density = sum(term for term in private.logp(vars=[private["y"], private["y_noise"]], sum=False))
+    place = private.rvs_to_values[private["a"]]
+    both = pytensor.function([place, many], vectorize_graph(density, {value: many}))
+    seen = np.concatenate([-np.geomspace(1e-6, 1e3, 3_000)[::-1], np.geomspace(1e-6, 1e3, 3_000)])  # the kink of the noise is near 0
+    seen = np.unique(np.concatenate([seen, np.linspace(-80, 80, 12_001)]))
+    slope, curve, constant = of.noise.kernel
+    differences = []
+    for a in np.random.default_rng(1).normal(45, 10, (4, 3)):
+        ours = np.log(np.trapezoid(np.exp(both(a, np.repeat(seen[:, None], 3, axis=1))), seen, axis=0))
+        u = np.clip((grid - bounds[1] / 2) / (bounds[1] / 2), -1, 1)
+        distance = of.values - u
+        kernel = slope * np.abs(distance) + curve * distance**2 + constant
+        wanted = np.log(np.trapezoid(np.exp(kernel + of_scipy(a[:, None]).logpdf(grid)), grid, axis=1))
+        differences.append(ours - wanted)
+    np.testing.assert_allclose(differences, np.broadcast_to(differences[:1], np.shape(differences)), atol=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -368,7 +368,16 @@ def test_totals_of_events(unit, neighbours, difference, square):
     assert all(np.isfinite(value) for value in private.point_logps().values())
 
 
-@pytest.mark.parametrize("sigma", ["known", "unknown"])
+VALUES = {
+    "known": lambda mu, y: pm.Normal("y", mu, 2.0, observed=y),
+    "unknown": lambda mu, y: pm.Normal("y", mu, pm.HalfNormal("sigma"), observed=y),
+    "StudentT": lambda mu, y: pm.StudentT("y", nu=4, mu=mu, sigma=pm.HalfNormal("sigma"), observed=y),
+    "Gamma": lambda mu, y: pm.Gamma("y", mu=pm.math.exp(mu), sigma=2.0, observed=y),
+}
+"""Distributions of the value of a row."""
+
+
+@pytest.mark.parametrize("of_values", VALUES)
 @pytest.mark.parametrize(
     ("unit", "neighbours", "rows"),
     [
@@ -379,7 +388,7 @@ def test_totals_of_events(unit, neighbours, difference, square):
     ],
     ids=str,
 )
-def test_values_of_rows_cost_what_one_individual_can_move(unit, neighbours, rows, sigma):
+def test_values_of_rows_cost_what_one_individual_can_move(unit, neighbours, rows, of_values):
     """Values as far apart as they may be, anywhere between the bounds and beyond them, each also at the edges of its grid points."""
     rng = np.random.default_rng(1)
     point = 20 / 2**15
@@ -388,8 +397,7 @@ def test_values_of_rows_cost_what_one_individual_can_move(unit, neighbours, rows
     moved = []
     for values in (means, means + 0.7, np.nextafter(means + 0.7, -np.inf)):
         with seam_of(0) as seam, pm.Model() as model:
-            theta = pm.Normal("theta", 0, 1, shape=len(means))
-            pm.Normal("y", theta, pm.HalfNormal("sigma") if sigma == "unknown" else 2.0, observed=values)
+            VALUES[of_values](pm.Normal("theta", 0, 1, shape=len(means)), values)
             released = pmdp.release(model, epsilon=1.0, unit=unit, neighbours=neighbours, bounds={"y": (-10, 30)})
         moved.append(np.array(seam.exact[0]).ravel())
     farthest = max(np.abs(other - moved[0]).max() for other in moved[1:])
@@ -532,6 +540,10 @@ def test_totals_that_cannot_be_promised_are_refused():
     ]:  # fmt: skip
         with pytest.raises(pmdp.Refusal, match=words):
             pmdp.release(means, epsilon=1.0, unit=unit, bounds=bounds)
+    with pm.Model() as between:
+        pm.Uniform("y", 0, pm.HalfNormal("end", shape=3), observed=[1.0, 2.0, 3.0])
+    with pytest.raises(pmdp.Refusal, match="its likelihood is Uniform, of which a release is not offered"):
+        pmdp.release(between, epsilon=1.0, unit=pmdp.Individual(moves=1), bounds={"y": (0, 5)})
     for moves in (0, -1, np.inf, np.nan, "1", True):
         with pytest.raises(pmdp.Refusal, match="moves is how far"):
             pmdp.Individual(moves=moves)
@@ -582,3 +594,15 @@ def test_an_index_that_leaves_its_table_within_the_bounds_is_refused():
     with pytest.raises(pmdp.Refusal, match="beyond its table"):
         pmdp.release(model, epsilon=1.0, bounds={"g": (1, 6)})
     assert pmdp.release(model, epsilon=1.0, bounds={"g": (1, 3)})["y"].noisy.shape == (3, 2)
+
+
+@pytest.mark.parametrize("of_values", VALUES)
+def test_a_parameter_for_every_row_is_told_of_means_over_people(of_values, exact_seam):
+    """What the refusal says to write is written, and works."""
+    with pm.Model() as model:
+        VALUES[of_values](pm.Normal("theta", shape=4), np.array([1.0, 2.0, 4.0, 3.0]))
+    with pytest.raises(pmdp.Refusal, match=r"means of many people.*unit=pymc_dp\.Individual\(moves=m\)"):
+        pmdp.release(model, epsilon=1.0, bounds={"y": (0, 10)})
+    released = pmdp.release(model, epsilon=1e6, unit=pmdp.Individual(moves=1), bounds={"y": (0, 10)})
+    np.testing.assert_allclose(5 + 5 * released["y"].values.ravel(), [1, 2, 4, 3], atol=1e-3)
+    pmdp.rewrite(model, released).point_logps()
