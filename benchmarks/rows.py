@@ -1,0 +1,168 @@
+"""Rows that have a parameter each: whether intervals cover, and how wide they are beside no privacy. Writes benchmarks/results/rows.csv.
+
+    python benchmarks/rows.py run [--minutes M] [--cases normal,gamma] [--sets 100]
+    python benchmarks/rows.py summary
+
+Unknowns are drawn from their priors and rows from the model; ``pymc_dp.sample`` draws from the private posterior. One individual moves one
+row: a value by at most 1, or two counts by 1. Units that are in the CSV are not drawn again. ``summary`` prints the table of
+docs/rows_measured.md.
+"""
+
+import argparse
+import csv
+import os
+import time
+import warnings
+from collections import defaultdict
+from pathlib import Path
+
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
+import arviz as az
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+import pymc_dp as pmdp
+
+RESULTS = Path(__file__).parent / "results" / "rows.csv"
+ROWS, EPSILONS = (50, 2000), (0.5, 4.0)
+PLAIN = 20
+"""Of the first so many data sets the posterior without privacy is drawn, too."""
+TRIALS = 40
+COLUMNS = ("case", "rows", "epsilon", "data_set", "name", "holds", "inside", "width", "plain", "r_hat", "divergences", "seconds")
+
+
+def effects(rows, columns=()):
+    """A mean, a spread, and an effect for every row, not centred."""
+    mu, tau = pm.Normal("mu", 0, 1), pm.HalfNormal("tau", 1)
+    return pm.Deterministic("theta", mu + tau * pm.Normal("z", shape=(rows, *columns)))
+
+
+def normal(theta, y):
+    """A known spread within rows."""
+    pm.Normal("y", 50 + 10 * theta, 5.0, observed=y)
+
+
+def student_t(theta, y):
+    """Four degrees of freedom."""
+    pm.StudentT("y", nu=4, mu=50 + 10 * theta, sigma=5.0, observed=y)
+
+
+def gamma(theta, y):
+    """Positive and skewed, means by a log link."""
+    pm.Gamma("y", alpha=4.0, beta=4.0 / pm.math.exp(2 + 0.5 * theta), observed=y)
+
+
+def multinomial(theta, y):
+    """Three levels, of which two have an effect for every row."""
+    logits = pt.concatenate([pt.zeros((len(y), 1)), theta], axis=1)
+    pm.Multinomial("y", n=TRIALS, p=pm.math.softmax(logits, axis=1), observed=y)
+
+
+CASES = {case.__name__: case for case in (normal, student_t, gamma, multinomial)}
+BOUNDS = {"normal": (-20, 120), "student_t": (-20, 120), "gamma": (0, 100)}
+
+
+def model_of(case, y):
+    with pm.Model() as model:
+        CASES[case](effects(len(y), (2,) if case == "multinomial" else ()), y)
+    return model
+
+
+def simulated(case, rows, rng):
+    """Unknowns, and rows given them."""
+    columns = (2,) if case == "multinomial" else ()
+    truth = {"mu": rng.normal(), "tau": abs(rng.normal())}
+    theta = truth["theta"] = truth["mu"] + truth["tau"] * rng.normal(size=(rows, *columns))
+    if case == "multinomial":
+        p = np.exp(np.concatenate([np.zeros((rows, 1)), theta], axis=1))
+        return truth, rng.multinomial(TRIALS, p / p.sum(axis=1, keepdims=True))
+    if case == "gamma":
+        return truth, rng.gamma(4, np.exp(2 + 0.5 * theta) / 4)
+    return truth, 50 + 10 * theta + 5 * (rng.normal(size=rows) if case == "normal" else rng.standard_t(4, rows))
+
+
+SAMPLER = {"draws": 400, "tune": 600, "chains": 2, "cores": 1, "progressbar": False}
+
+
+def fit(case, rows, epsilon, k):
+    """Of every unknown: the share of its entries that 90 % and 50 % intervals hold, their mean width, and that without privacy."""
+    rng = np.random.default_rng([k, rows, len(case)])
+    truth, y = simulated(case, rows, rng)
+    model = model_of(case, y)
+    protect = {"unit": "individual"} if case == "multinomial" else {"unit": pmdp.Individual(moves=1), "bounds": {"y": BOUNDS[case]}}
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = pmdp.sample(model=model, epsilon=epsilon, missing={}, random_seed=k + 1, quiet=True, **protect, **SAMPLER)
+        seconds = time.perf_counter() - start
+        plain = pm.sample(model=model, random_seed=k + 1, **SAMPLER) if k < PLAIN and epsilon == EPSILONS[0] else None
+        r_hat, divergences = az.rhat(tree["posterior"].to_dataset()), int(tree["sample_stats"]["diverging"].sum())
+    for name, value in truth.items():
+        low, first, third, high = tree["posterior"][name].quantile([0.05, 0.25, 0.75, 0.95], ("chain", "draw")).values
+        width = (
+            np.nan if plain is None else np.ptp(plain["posterior"][name].quantile([0.05, 0.95], ("chain", "draw")).values, axis=0).mean()
+        )
+        holds, inside = ((a <= value) & (value <= b) for a, b in ((low, high), (first, third)))
+        yield name, holds.mean(), inside.mean(), (high - low).mean(), width, float(r_hat[name].max()), divergences, seconds
+
+
+def read():
+    if not RESULTS.exists():
+        return []
+    with RESULTS.open() as file:
+        return list(csv.DictReader(file))
+
+
+def run(minutes, cases, sets, several):
+    deadline = time.monotonic() + 60 * minutes
+    done = {tuple(row[column] for column in COLUMNS[:4]) for row in read()}
+    new = not RESULTS.exists()
+    with RESULTS.open("a") as file:
+        writer = csv.writer(file)
+        if new:
+            writer.writerow(COLUMNS)
+        units = [(case, rows, epsilon, k) for k in range(sets) for rows in several for epsilon in EPSILONS for case in cases]
+        for unit in units:
+            if time.monotonic() > deadline:
+                return
+            if tuple(map(str, unit)) not in done:
+                writer.writerows((*unit, name, *(f"{number:.4g}" for number in numbers)) for name, *numbers in fit(*unit))
+                file.flush()
+
+
+def summary():
+    found = defaultdict(list)
+    for row in read():
+        key = row["case"], int(row["rows"]), float(row["epsilon"])
+        found[key].append((row["name"], *(float(row[column]) for column in COLUMNS[5:])))
+    print(
+        "| rows are | rows | epsilon | data sets | mu | tau | effects of rows | width of mu | of tau | of effects | bad R-hat | seconds |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for (case, rows, epsilon), numbers in sorted(found.items()):
+        of = {name: np.array([several for which, *several in numbers if which == name]) for name in ("mu", "tau", "theta")}
+        plain = {name: [v[3] for which, *v in found[case, rows, EPSILONS[0]] if which == name and v[3] == v[3]] for name in of}
+        holds = " | ".join(f"{of[name][:, 0].mean():.0%} / {of[name][:, 1].mean():.0%}" for name in of)
+        ratios = " | ".join(f"{of[name][: len(plain[name]), 2].mean() / np.mean(plain[name]):.2g}" for name in of)
+        bad = np.max([of[name][:, 4] for name in of], axis=0)
+        print(
+            f"| {case.replace('_', ' ')} | {rows} | {epsilon:g} | {len(bad)} | {holds} | {ratios} | {np.mean(bad > 1.05):.0%}"
+            f" | {np.median(of['mu'][:, 6]):.0f} |"
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=("run", "summary"))
+    parser.add_argument("--minutes", type=float, default=9)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--sets", type=int, default=100)
+    parser.add_argument("--rows", default=",".join(map(str, ROWS)))
+    arguments = parser.parse_args()
+    if arguments.what == "summary":
+        summary()
+    else:
+        run(arguments.minutes, arguments.cases.split(","), arguments.sets, [int(n) for n in arguments.rows.split(",")])
