@@ -23,6 +23,8 @@ SIZE = "_size"
 
 WIDEST_STEP = 1.5
 """The longest step in the logarithm of a size, or in the logit of a share: about the standard deviation if all shares are as likely."""
+NEWTON = 12
+"""Steps to where a rate lies among a sampler's coordinates."""
 FAR_BELOW = 30.0
 """A normal variable above 0 whose middle is so many standard deviations below 0, or more, is taken for an exponential one."""
 
@@ -185,6 +187,35 @@ class LogitFromStart(Transform):
         return pt.log(unit) - pt.softplus(logit) - pt.softplus(-logit)
 
 
+class AboutMost(Transform):
+    """Rates about which numbers vary that are ``most`` or less: N sigmoid(x) + (sqrt(N) + 1) softplus(x), the inputs of ``Present``.
+
+    All rates up to N are as likely beforehand, and sqrt(N) beyond it, which has tails of about the same length on both sides here.
+    """
+
+    name = "aboutmost"
+    ndim_supp = 0
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """By Newton's steps on the logarithm, which is concave, from below."""
+        most = inputs[-2]
+        x = pt.log(value) - pt.log(most + pt.sqrt(most) + 1)
+        for _ in range(NEWTON):
+            there = self.backward(x, *inputs)
+            x = x + pt.log(value / there) * there / pt.exp(self.log_jac_det(x, *inputs))
+        return x
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The rate."""
+        most = inputs[-2]
+        return most * pt.sigmoid(value) + (pt.sqrt(most) + 1) * pt.softplus(value)
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """Logarithm of the derivative of the rate."""
+        most = inputs[-2]
+        return pt.log(most * pt.sigmoid(-value) + pt.sqrt(most) + 1) - pt.softplus(-value)
+
+
 class Shares(Transform):
     """V shares by stick breaking, from V - 1 logits, each of a share in what those before it leave: ``laws.shares.shares``.
 
@@ -311,7 +342,7 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
     if counted:
         public = np.repeat(noisy.n.astype(float), noisy.private_cells).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
         first = np.maximum(np.minimum(start, public), 1.0)
-        return Present(f"{name}{SIZE}", [first, public, noisy.private_cells], dims=dims).reshape(guess.shape)
+        return Present(f"{name}{SIZE}", [first, public, noisy.private_cells], dims=dims, default_transform=AboutMost()).reshape(guess.shape)
     most = most_kept(noisy).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
     noise = _noise_of_sizes(noisy) / np.maximum(most, 1.0)
     least = np.clip(noise, 1e-9, 0.05)  # so near to 0 and 1 a share starts

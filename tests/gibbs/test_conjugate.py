@@ -360,9 +360,8 @@ def test_counts_that_add_up_to_no_more_than_the_records_are_drawn_from_their_joi
     with pm.Model() as model, seam_of(1):
         pm.Bernoulli("y", pm.Beta("theta", 2, 3), observed=np.array([0, 0, 1.0, 1, 1, 1, np.nan]))
         private = pmdp.privatize(model, epsilon=1.0, missing=["y"])
-    steps = gibbs_steps(private, compile_kwargs=QUICK)
-    assert {value for step in steps for value in step.vars} == set(private.value_vars)
-    [behind], point = steps[0].block.counts, initial_point_of(private)
+    [step] = gibbs_steps(private, compile_kwargs=QUICK)
+    [behind], point = step.block.counts, initial_point_of(private)
     n, rate, z = (array[0] for array in np.broadcast_arrays(*behind.function(point)))
     assert (n < 0).all()
     assert z.sum() == 8

@@ -14,7 +14,7 @@ from scipy.special import gammaln, logsumexp
 import pymc_dp as pmdp
 from pymc_dp.laws import law as laws
 from pymc_dp.privacy.noise_law import Noise
-from pymc_dp.private_models.sizes import Present
+from pymc_dp.private_models.sizes import AboutMost, Present
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation
 ALARM = 1e-6
@@ -113,12 +113,17 @@ def released(model, noise, **arguments):
         return pmdp.rewrite(model, pmdp.release(model, missing=["y"], **arguments))
 
 
-def integrated(private, points, numbers, name="y_size_log__"):
-    """Log-likelihoods of points with the unknown number of values integrated out, on these of its values (all cells alike)."""
-    density, shape = log_density(private), private.initial_point()[name].shape
-    step = np.diff(numbers)[0]
-    values = [[density(point | {name: np.full(shape, np.log(n))}) for n in numbers] for point in points]
-    return logsumexp(np.array(values), axis=1) + np.log(step)
+def at_rates(private, rates):
+    """Where these rates, of all cells, lie among a sampler's coordinates."""
+    size = private["y_size"]
+    return private.rvs_to_transforms[size].forward(pt.constant(rates), *size.owner.inputs).eval(mode="FAST_COMPILE")
+
+
+def integrated(private, points, numbers):
+    """Log-likelihoods of points with the unknown number of values in the only cell integrated out, on these of its values."""
+    density, places = log_density(private), at_rates(private, numbers)
+    values = [[density(point | {"y_size_aboutmost__": place[None]}) for place in places] for point in points]
+    return logsumexp(np.array(values), axis=1)
 
 
 @pytest.mark.parametrize(("many", "noise"), [(20, 0), (20, 2), (15, 1), (20, -3)])
@@ -164,8 +169,20 @@ def test_private_cells_of_a_public_one_share_what_can_be_there():
         rate = rates[:, None] * np.stack([1 - p, p], axis=-1).reshape(4, 2)
         z = statistic.values.reshape(2, 4)
         expected = sum(brute(z[g], rate.reshape(2, 4)[g], n, statistic.noise) for g, n in enumerate([5, 3]))
-        gaps.append(density({"p_logodds__": np.log(p / (1 - p)), "y_size_log__": np.log(rates)}) - expected)
+        gaps.append(density({"p_logodds__": np.log(p / (1 - p))} | {"y_size_aboutmost__": at_rates(private, rates)}) - expected)
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("most", [0.0, 5.0, 2_000.0])
+def test_a_sampler_s_coordinates_of_rates_go_back_and_forth(most):
+    """From next to nothing to far above what can be there; the volume is the derivative."""
+    inputs = [pt.constant(1.0), pt.constant(most), pt.constant(1)]
+    x = np.array([-20.0, -3.0, 0.0, 0.7, 4.0, 12.0])
+    rate = AboutMost().backward(pt.constant(x), *inputs)
+    np.testing.assert_allclose(AboutMost().forward(rate, *inputs).eval(mode="FAST_COMPILE"), x, rtol=1e-6, atol=1e-6)
+    ends = [AboutMost().backward(pt.constant(x + side), *inputs).eval(mode="FAST_COMPILE") for side in (1e-6, -1e-6)]
+    volume = AboutMost().log_jac_det(pt.constant(x), *inputs).eval(mode="FAST_COMPILE")
+    np.testing.assert_allclose(np.exp(volume), (ends[0] - ends[1]) / 2e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("cells", [1, 2])
