@@ -2014,6 +2014,45 @@ MUTANTS = (
         "test_scores.py::test_with_a_log_link_scores_are_0_on_average_and_spread_no_more_than_their_information[4.0]",
     ),
     Mutant(
+        "one more value there than records", "private_models/likelihood.py", "most = pt.constant(noisy.n.astype(float)",
+        "most = pt.constant((noisy.n + 1.0)", "no more values are there than records",
+        "test_at_most.py::test_the_posterior_of_a_proportion_is_that_of_every_number_that_may_be_there[20-0]",
+    ),
+    Mutant(
+        "rates that must be possible, too", "private_models/sizes.py", "        return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))\n\n\nclass KeptRV",
+        "        return pt.switch(pt.lt(value, 0) | pt.gt(value, most), -np.inf, pt.zeros_like(value))\n\n\nclass KeptRV",
+        "all numbers of values that can be there are as likely",
+        "test_at_most.py::test_the_posterior_of_a_proportion_is_that_of_every_number_that_may_be_there[20-0]",
+    ),
+    Mutant(
+        "rates drawn as if one value less were there", "private_models/sizes.py", ".reshape(shape) + 1.0)", ".reshape(shape) + 1e-9)",
+        "all numbers of values that can be there are as likely",
+        "test_at_most.py::test_beforehand_all_numbers_that_can_be_there_are_as_likely[1]",
+    ),
+    Mutant(
+        "sums up to a count that are not tilted", "laws/limited.py", "share = share * tilt + weights[j]", "share = share + weights[j]",
+        "counts are summed over all that are possible", "test_at_most.py::test_counts_are_summed_over_all_that_are_possible[narrow-2]",
+    ),
+    Mutant(
+        "means of counts without where windows start", "laws/limited.py", "weights[k, j] * (start[k] + j), j - low[k]",
+        "weights[k, j] * j, j - low[k]", "slopes are those of the density",
+        "test_at_most.py::test_counts_are_summed_over_all_that_are_possible[narrow-3]",
+    ),
+    Mutant(
+        "a total that released counts say nothing of", "laws/at_most.py", "(law.rate + taken * (noisy - law.rate))", "law.rate",
+        "under wide noise totals above the records are improbable",
+        "test_at_most.py::test_under_wide_noise_the_chance_of_a_possible_total_is_that_of_a_normal_number",
+    ),
+    Mutant(
+        "totals drawn beyond the records, and cut", "laws/at_most.py", "rng.uniform(size=batch) * chance", "rng.uniform(size=batch)",
+        "predictions are counts that are possible", "test_at_most.py::test_predicted_counts_have_the_law_of_possible_ones",
+    ),
+    Mutant(
+        "Gibbs steps with more values than records", "gibbs/latents.py", "            if not beyond.any():", "            if True:",
+        "no more values are there than records",
+        "test_conjugate.py::test_counts_that_add_up_to_no_more_than_the_records_are_drawn_from_their_joint_law",
+    ),
+    Mutant(
         "a window too short", "laws/law.py", "\nREACH = 28\n", "\nREACH = 3\n", "a window holds all of the noise that matters",
         "test_law.py::test_independent_counts_are_the_brute_force_sum[30.0-gaussian]",
     ),

@@ -7,7 +7,7 @@ together with any other.
 ``private_models.likelihood`` says which law the counts have. Shapes: G cells.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,13 +21,15 @@ from pytensor.graph.traversal import ancestors
 from pymc_dp.families.categorical import Categorical
 from pymc_dp.gibbs.conditional import Compiled, Point, compiled
 from pymc_dp.laws import law as laws
-from pymc_dp.private_models.likelihood import LATENT, law_of
+from pymc_dp.private_models.likelihood import LATENT, cells_apart, law_of
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 POISSON = -1.0
 """In place of a number of trials where there is none."""
 NATS = 42
 """A count as improbable as this, beside the likeliest, is left out."""
+TRIES = 10_000
+"""So often counts are drawn that add up to more than they can."""
 MOST = 3000
 """Values of one count of several that add up: drawing them takes their square."""
 
@@ -49,6 +51,8 @@ class Latent:
         their trials, their probabilities instead of odds.
     longest : int
         How many values a count may have, if they add up to their trials, and 0 if each is drawn by itself.
+    most : ndarray, optional
+        Public numbers (G,), where the counts of a public cell, each drawn by itself, add up to no more.
     """
 
     random: Variable
@@ -56,6 +60,7 @@ class Latent:
     density: Variable
     parameters: tuple[Variable, Variable, Variable]
     longest: int = 0
+    most: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class Drawn:
     kernel: tuple[float, float, float]
     function: Compiled
     longest: int = 0
+    most: np.ndarray | None = None
 
     def draw(self, point: Point, rng: Generator) -> np.ndarray:
         """Counts from their law given the released ones and everything else."""
@@ -74,13 +80,26 @@ class Drawn:
         by_one, by_square, _ = self.kernel
         flat = [np.ravel(array).astype(np.float64) for array in (noisy, total, odds)]
         if not self.longest:
-            return latent_counts(*flat, by_one, by_square, rng.random(noisy.size)).reshape(noisy.shape)
+            return self._possible(lambda: latent_counts(*flat, by_one, by_square, rng.random(noisy.size)).reshape(noisy.shape))
         K = noisy.shape[-1]
         seen, many, p = (array.reshape(-1, K) for array in flat)
         counts = latent_tables(seen, many[:, 0], p, by_one, by_square, self.longest, rng.random((len(p), K)))
         if not len(counts):
             raise ArithmeticError("No counts behind released ones were found that add up to their total.")
         return counts.reshape(noisy.shape)
+
+    def _possible(self, drawn: Callable[[], np.ndarray]) -> np.ndarray:
+        """Counts (G V, *C, K), drawn again where those of a public cell add up to more than they can."""
+        counts = drawn()
+        if self.most is None:
+            return counts
+        for _ in range(TRIES):
+            in_cells = counts.reshape(len(self.most), -1, *counts.shape[1:])
+            beyond = in_cells.sum(axis=(1, -1)) > self.most.reshape(-1, *[1] * (counts.ndim - 2))
+            if not beyond.any():
+                return counts
+            counts = np.where(np.repeat(beyond, in_cells.shape[1], axis=0)[..., None], drawn(), counts)
+        raise ArithmeticError("No counts behind released ones were found that add up to no more than the records.")
 
 
 def latents(model: pm.Model) -> list[Latent]:
@@ -106,14 +125,15 @@ def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
     if noisy.sizes in ("free", "kept"):
         *parameters, size = parameters
     law = law_of(noisy, parameters, size)
-    longest = 0
+    longest, most = 0, noisy.n if isinstance(law, laws.AtMost) else None
     value = pt.tensor(f"{noisy.variable}_counts", shape=noisy.noisy.shape, dtype="float64")
     if isinstance(law, laws.Count):
         p = pt.clip(law.p, 1e-300, 1 - 1e-16)[..., None]
         n = law.n[..., None] + pt.zeros_like(p)
         density, odds = value * pt.log(p) + (n - value) * pt.log1p(-p), p / (1 - p)
-    elif isinstance(law, laws.Rates):
-        odds = pt.maximum(law.rate, 1e-300)
+    elif isinstance(law, laws.Rates | laws.AtMost):
+        rate = cells_apart(law.rate, noisy) if isinstance(law, laws.AtMost) else law.rate
+        odds = pt.maximum(rate, 1e-300)
         n = pt.full_like(odds, POISSON)
         density = value * pt.log(odds) - odds
     elif isinstance(law, laws.Counts):
@@ -125,7 +145,7 @@ def _latent(model: pm.Model, noisy: NoisyStatistic) -> Latent | None:
     if longest > MOST:
         return None
     graphs = replace_rvs_by_values([density, n, odds], rvs_to_values=model.rvs_to_values, rvs_to_transforms=model.rvs_to_transforms)
-    return Latent(random, value, graphs[0], (graphs[1], graphs[2], model.rvs_to_values[random]), longest)
+    return Latent(random, value, graphs[0], (graphs[1], graphs[2], model.rvs_to_values[random]), longest, most)
 
 
 def _longest(noisy: NoisyStatistic) -> int:
@@ -142,4 +162,4 @@ def depending_on(several: Sequence[Latent], values: Sequence[Variable]) -> list[
 def drawn(model: pm.Model, latent: Latent, **settings: object) -> Drawn:
     """How the latent counts of one released variable are drawn."""
     noisy = model.privacy[str(latent.random.name)]
-    return Drawn(noisy.noise.kernel, compiled(model, (), latent.parameters, **settings), latent.longest)
+    return Drawn(noisy.noise.kernel, compiled(model, (), latent.parameters, **settings), latent.longest, latent.most)

@@ -15,7 +15,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.laws import closed_forms, few_records
+from pymc_dp.laws import at_most, closed_forms, few_records
+from pymc_dp.laws.at_most import AtMost
 from pymc_dp.laws.central_limit import correlated_counts, latent_counts, latent_sums
 from pymc_dp.laws.counts import count_window, counts_convolution, counts_saddle, rate_window
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
@@ -131,7 +132,7 @@ class Joint:
         return np.eye(R + 1)[0 if self.counted else 1 :]
 
 
-Law = Count | Counts | Rates | Moments | Joint
+Law = Count | Counts | Rates | AtMost | Moments | Joint
 
 
 def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> Law:
@@ -166,11 +167,11 @@ class Plan:
 
     Attributes
     ----------
-    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "squares", "latent", "correlated"}
+    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "squares", "latent", "correlated", "limited"}
     closed : ndarray of bool or None
         For "mixed", the cells (G, *C) that keep the closed form.
     length : int
-        For "window", "convolution" and "saddle", how many counts a window holds.
+        For "window", "convolution", "saddle" and "limited", how many counts a window holds.
     latents : int
         Standard latents a cell.
     covariance : ndarray or None
@@ -211,7 +212,7 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Counts():
             if noise.standard_deviation >= (SMOOTH if K <= FEW else SMOOTH_MANY) * sqrt(2) and not (noise.gaussian and whole):
                 return Plan("normal") if noise.gaussian else Plan("latent", latents=K)
-            length = min(2 * max(ceil(noise.reach(NARROW_REACH) * noise.step), 16), int(n.max()) * law.trials) + 1
+            length = _window(noise, int(n.max()) * law.trials, NARROW_REACH, 16)
             if K <= FEW and length <= 2 * WINDOW + 1:
                 return Plan("convolution", length=length)
             if K > FEW and length * K <= LONG:
@@ -220,15 +221,16 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Count():
             total = (n if n.ndim == noisy.ndim - 1 else n.reshape(-1, *[1] * (noisy.ndim - 2))) * law.trials
             return _plan_counts(noisy[..., 0], noise, int(total.max()), total - noisy[..., 0], whole)
-        case Rates():
+        case AtMost() if whole and at_most.summed(K, length := _window(noise, int(n.max()), *((NARROW_REACH, 16) if K > 2 else ()))):
+            return Plan("limited", length=length)
+        case Rates() | AtMost():
             return _plan_counts(noisy, noise, int(max(noisy.max(), 0)) + 2 * ceil(noise.reach(REACH) * noise.step), None, whole)
     raise TypeError(type(law))
 
 
 def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | None, whole: bool) -> Plan:
     """The form for counts of which none is more than ``most``; ``others`` are those of the other outcome, where there is one."""
-    half = max(ceil(noise.reach(REACH) * noise.step), 64)
-    length = min(2 * half, most) + 1
+    half, length = max(ceil(noise.reach(REACH) * noise.step), 64), _window(noise, most)
     large = z >= LARGE if others is None else (z >= LARGE) & (others >= LARGE)
     if noise.gaussian or not whole:
         return Plan("normal") if half > WINDOW or large.all() else Plan("window", length=length)
@@ -241,6 +243,11 @@ def _plan_counts(z: np.ndarray, noise: Noise, most: int, others: np.ndarray | No
     if (closed | large).all():
         return Plan("mixed", closed)
     return Plan("window", length=length) if half <= WINDOW else Plan("mixed", closed)
+
+
+def _window(noise: Noise, most: int, reach: float = REACH, least: int = 64) -> int:
+    """How many counts a window holds, of which none is more than ``most``."""
+    return min(2 * max(ceil(noise.reach(reach) * noise.step), least), most) + 1
 
 
 def _basis(law: Moments) -> np.ndarray:
@@ -266,6 +273,10 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             return pt.switch(plan.closed, closed_forms.count_plus_laplace(inside, law.n, law.p, noise), normal)
         case Rates():
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1)
+        case AtMost():
+            if plan.form == "limited":
+                return at_most.log_density(law, noisy, noise, plan.length)
+            return _rates(noisy, law.rate, noise, plan).sum(axis=-1) + at_most.log_chance(law, noisy, noise)
         case Counts():
             batch, inputs = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
             if plan.form == "convolution":
@@ -316,6 +327,8 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
             exact = pm.Multinomial.dist(law.n.astype("int64"), law.p, shape=shape)
         case Rates():
             exact = pm.Poisson.dist(law.rate, shape=shape)
+        case AtMost():
+            exact = at_most.simulated(law, shape)
         case Moments(squares=True):
             exact = few_records.simulated(law.of_squares, shape)
         case Moments():

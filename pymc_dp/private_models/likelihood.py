@@ -98,8 +98,9 @@ def _counts_or_sums(
     private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable], given: tuple[tuple[Variable, ...], np.ndarray] | None = None
 ) -> NoisyLikelihood:
     """Counts or sums, and the numbers of records where those are not public: ``given`` if there already, as unknowns and guesses."""
-    joint = given is None and counted_together(noisy, parameters)
-    sizes, n = given or latent_sizes(private, noisy, counted=joint)
+    counted = given is None and counted_together(noisy, parameters)
+    sizes, n = given or latent_sizes(private, noisy, counted=counted)
+    joint = counted and noisy.private_cells > 1
     shape, many = noisy.noisy.shape, len(parameters)
     before_latents = many + len(sizes)
 
@@ -118,7 +119,7 @@ def _counts_or_sums(
 
     def simulate(*arguments: Variable) -> Variable:
         drawn = laws.simulated(law(*arguments[:before_latents]), noisy.noise, together)
-        return _cells_apart(drawn, noisy) if joint else drawn
+        return cells_apart(drawn, noisy) if joint else drawn
 
     return NoisyLikelihood(noisy.values, sizes, latents, simulate, logp)
 
@@ -148,7 +149,9 @@ def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) ->
     if noisy.sizes == "public":
         return of_records
     in_cells = laws.in_cells(of_records, entry_basis(noisy), size)
-    return _table(in_cells, noisy) if noisy.sizes == "simplex" and isinstance(in_cells, laws.Rates) else in_cells
+    if not isinstance(in_cells, laws.Rates) or noisy.sizes == "free":
+        return in_cells
+    return _table(in_cells, noisy) if noisy.sizes == "simplex" else _present(in_cells, noisy)
 
 
 def of_totals(noisy: NoisyStatistic, parameters: Sequence[Variable]) -> laws.Law:
@@ -172,7 +175,7 @@ def entry_basis(noisy: NoisyStatistic) -> tuple[tuple[float, ...], ...]:
 def plan_of(noisy: NoisyStatistic, law: laws.Law, n: np.ndarray | None = None) -> laws.Plan:
     """Which form of its law a noisy statistic gets; ``n`` are known or guessed numbers of records, by default its own."""
     if _joint(noisy, law):
-        if noisy.covariance.size:
+        if noisy.covariance.size and isinstance(law, laws.Counts):
             return laws.Plan("correlated", covariance=noisy.covariance[None])
         return laws.plan(law, _cells_joined(noisy.values, noisy), noisy.n.astype(float), noisy.noise, whole=noisy.whole)
     n = guessed_sizes(noisy) if n is None else n
@@ -182,13 +185,13 @@ def plan_of(noisy: NoisyStatistic, law: laws.Law, n: np.ndarray | None = None) -
 
 
 def counted_together(noisy: NoisyStatistic, parameters: list[Variable]) -> bool:
-    """Whether counts of cells are multinomial about their sizes, so that sizes are probabilities; else they are numbers of records."""
+    """Whether counts of cells vary about their sizes, so that these are probabilities or rates; else they are numbers of records."""
     return _joint(noisy, law_of(noisy, parameters, pt.constant(guessed_sizes(noisy))))
 
 
 def _joint(noisy: NoisyStatistic, law: laws.Law) -> bool:
     """Whether the counts of all private cells of a public one have one law together."""
-    return noisy.sizes == "simplex" and isinstance(law, laws.Counts)
+    return (noisy.sizes == "simplex" and isinstance(law, laws.Counts)) or isinstance(law, laws.AtMost)
 
 
 def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[Variable], related: Sequence[Related]) -> NoisyLikelihood:
@@ -252,6 +255,13 @@ def _table(rates: laws.Rates, noisy: NoisyStatistic) -> laws.Law:
     return laws.Counts(pt.constant(n), _cells_joined(rates.rate / of_rows + np.zeros(noisy.noisy.shape), noisy))
 
 
+def _present(rates: laws.Rates, noisy: NoisyStatistic) -> laws.AtMost:
+    """Where records are left out, independent Poisson counts of a public cell add up to its public number at most."""
+    most = pt.constant(noisy.n.astype(float).reshape(-1, *[1] * (noisy.noisy.ndim - 2)))
+    rate = rates.rate if noisy.private_cells == 1 else _cells_joined(rates.rate + np.zeros(noisy.noisy.shape), noisy)
+    return laws.AtMost(rate, most)
+
+
 def _cells_joined(value, noisy: NoisyStatistic):
     """The statistics of all private cells of a public one beside each other: (G V, *C, K) -> (G, *C, V K)."""
     G, V = len(noisy.n), noisy.private_cells
@@ -261,8 +271,10 @@ def _cells_joined(value, noisy: NoisyStatistic):
     return apart.transpose(order).reshape((G, *shape[1:-1], V * shape[-1]))
 
 
-def _cells_apart(value: Variable, noisy: NoisyStatistic) -> Variable:
+def cells_apart(value: Variable, noisy: NoisyStatistic) -> Variable:
     """The inverse of ``_cells_joined``."""
+    if noisy.private_cells == 1:
+        return value
     G, V = len(noisy.n), noisy.private_cells
     shape = noisy.noisy.shape
     together = value.reshape((G, *shape[1:-1], V, shape[-1]))

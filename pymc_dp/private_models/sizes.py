@@ -23,6 +23,8 @@ SIZE = "_size"
 
 WIDEST_STEP = 1.5
 """The longest step in the logarithm of a size, or in the logit of a share: about the standard deviation if all shares are as likely."""
+NEWTON = 12
+"""Steps to where a rate lies among a sampler's coordinates."""
 FAR_BELOW = 30.0
 """A normal variable above 0 whose middle is so many standard deviations below 0, or more, is taken for an exponential one."""
 
@@ -38,8 +40,8 @@ class FromStartRV(RandomVariable):
     dtype = "floatX"
 
 
-def _start(random: Variable, size: Variable, start: Variable, unit: Variable) -> Variable:
-    """The support point of ``Sizes`` and ``Kept``: where a sampler starts."""
+def _start(random: Variable, size: Variable, start: Variable, *_: Variable) -> Variable:
+    """The support point of ``Sizes``, ``Present`` and ``Kept``: where a sampler starts."""
     return pt.full(random.shape, start)
 
 
@@ -64,6 +66,41 @@ class Sizes(PositiveContinuous):
     @staticmethod
     def logp(value: Variable, start: Variable, unit: Variable) -> Variable:
         """Flat above 0, and improper."""
+        return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))
+
+
+class PresentRV(RandomVariable):
+    """Random variable of ``Present``."""
+
+    name = "present"
+    signature = "(),(),()->()"
+    dtype = "floatX"
+    _print_name = ("Present", "\\operatorname{Present}")
+
+    @classmethod
+    def rng_fn(cls, rng: Any, start: Any, most: Any, cells: Any, size: Any) -> np.ndarray:
+        """Draw how many values there are, of which all numbers that add up to ``most`` or less are as likely; then rates given these."""
+        shape, V = np.shape(start) if size is None else tuple(size), int(np.max(cells))
+        most = np.broadcast_to(most, shape).reshape(-1, V, *shape[1:])[:, 0]
+        share = rng.dirichlet(np.ones(V + 1), size=most.shape)
+        numbers = rng.multinomial(most.astype(np.int64), share)[..., :V]
+        return rng.gamma(np.moveaxis(numbers, -1, 1).reshape(shape) + 1.0)
+
+
+class Present(PositiveContinuous):
+    """Rates about which numbers of values vary that are not left out; ``cells`` of them, one after the other, are of one public number.
+
+    Numbers of values are Poisson numbers about these, given that they add up to ``most`` or less. The density of rates for which all such
+    numbers are as likely is the probability that Poisson numbers about them add up to so many, and what the law of the counts is divided by
+    is the same. Both are left out (``laws.at_most``), so that the density is flat.
+    """
+
+    rv_op = PresentRV()
+    support_point = staticmethod(_start)
+
+    @staticmethod
+    def logp(value: Variable, start: Variable, most: Variable, cells: Variable) -> Variable:
+        """Flat above 0."""
         return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))
 
 
@@ -148,6 +185,35 @@ class LogitFromStart(Transform):
         start, unit = inputs[-2:]
         logit = value * unit + pt.log(start) - pt.log1p(-start)
         return pt.log(unit) - pt.softplus(logit) - pt.softplus(-logit)
+
+
+class AboutMost(Transform):
+    """Rates about which numbers vary that are ``most`` or less: N sigmoid(x) + (sqrt(N) + 1) softplus(x), the inputs of ``Present``.
+
+    All rates up to N are as likely beforehand, and sqrt(N) beyond it, which has tails of about the same length on both sides here.
+    """
+
+    name = "aboutmost"
+    ndim_supp = 0
+
+    def forward(self, value: Variable, *inputs: Variable) -> Variable:
+        """By Newton's steps on the logarithm, which is concave, from below."""
+        most = inputs[-2]
+        x = pt.log(value) - pt.log(most + pt.sqrt(most) + 1)
+        for _ in range(NEWTON):
+            there = self.backward(x, *inputs)
+            x = x + pt.log(value / there) * there / pt.exp(self.log_jac_det(x, *inputs))
+        return x
+
+    def backward(self, value: Variable, *inputs: Variable) -> Variable:
+        """The rate."""
+        most = inputs[-2]
+        return most * pt.sigmoid(value) + (pt.sqrt(most) + 1) * pt.softplus(value)
+
+    def log_jac_det(self, value: Variable, *inputs: Variable) -> Variable:
+        """Logarithm of the derivative of the rate."""
+        most = inputs[-2]
+        return pt.log(most * pt.sigmoid(-value) + pt.sqrt(most) + 1) - pt.softplus(-value)
 
 
 class Shares(Transform):
@@ -242,18 +308,18 @@ def shares_near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.nd
 def latent_sizes(private: pm.Model, noisy: NoisyStatistic, counted: bool = False) -> tuple[tuple[Variable, ...], np.ndarray]:
     """Numbers of records per cell: unknown variables where they are not public, and what is known or guessed of them.
 
-    With ``counted`` counts are multinomial about the sizes, as in a table; else the sizes are those of the records.
+    With ``counted`` counts vary about the sizes, as in a table; else the sizes are those of the records.
     """
     guess = guessed_sizes(noisy)
     if noisy.sizes == "public":
         return (), guess
     if noisy.sizes == "simplex":
         return (_sizes_of_shares(private, noisy, counted),), guess
-    return (_independent_sizes(private, noisy, guess),), guess
+    return (_independent_sizes(private, noisy, guess, counted),), guess
 
 
-def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarray) -> Variable:
-    """Sizes that are free, or shares of public numbers of which some records are left out."""
+def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarray, counted: bool) -> Variable:
+    """Sizes that are free; or where some records are left out shares of public numbers, or rates about which counts of the others vary."""
     name = noisy.variable
     dims = [f"{name}_kind", *(f"{name}{SIZE}_{axis}" for axis, length in enumerate(guess.shape[1:]) if length > 1)]
     start = guess.reshape([len(guess), *(length for length in guess.shape[1:] if length > 1)])
@@ -273,6 +339,10 @@ def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarr
         start = np.maximum(start, 1.0)
         unit = np.minimum(_noise_of_sizes(noisy) / start, WIDEST_STEP)
         return unknown(Sizes, start, unit, LogFromStart()).reshape(guess.shape)
+    if counted:
+        public = np.repeat(noisy.n.astype(float), noisy.private_cells).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
+        first = np.maximum(np.minimum(start, public), 1.0)
+        return Present(f"{name}{SIZE}", [first, public, noisy.private_cells], dims=dims, default_transform=AboutMost()).reshape(guess.shape)
     most = most_kept(noisy).reshape(-1, *[1] * (start.ndim - 1)) + np.zeros(start.shape)
     noise = _noise_of_sizes(noisy) / np.maximum(most, 1.0)
     least = np.clip(noise, 1e-9, 0.05)  # so near to 0 and 1 a share starts

@@ -9,7 +9,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from checks import ALARM, check_frequencies
+from checks import ALARM, check_frequencies, seam_of
 from scipy import stats
 
 import pymc_dp as pmdp
@@ -352,6 +352,26 @@ def test_levels_of_a_noise_aware_model_have_a_step():
         np.testing.assert_allclose(found, counts + np.array([1.0, 2.0, 3.0]), rtol=1e-7)
         np.testing.assert_array_equal(counts.sum(axis=-1), 60)
         assert np.abs(counts - private.privacy["k"].values).max() < 60
+
+
+@pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation
+def test_counts_that_add_up_to_no_more_than_the_records_are_drawn_from_their_joint_law():
+    """Of 7 records 6 are there, and 8 were released. Power: see ``check_frequencies``; 5,000 draws."""
+    with pm.Model() as model, seam_of(1):
+        pm.Bernoulli("y", pm.Beta("theta", 2, 3), observed=np.array([0, 0, 1.0, 1, 1, 1, np.nan]))
+        private = pmdp.privatize(model, epsilon=1.0, missing=["y"])
+    [step] = gibbs_steps(private, compile_kwargs=QUICK)
+    [behind], point = step.block.counts, initial_point_of(private)
+    n, rate, z = (array[0] for array in np.broadcast_arrays(*behind.function(point)))
+    assert (n < 0).all()
+    assert z.sum() == 8
+    several = np.array([s for s in product(range(8), repeat=2) if sum(s) <= 7])
+    by_one, by_square, _ = behind.kernel
+    logp = (stats.poisson.logpmf(several, rate) + by_one * np.abs(z - several) + by_square * (z - several) ** 2).sum(axis=1)
+    w, rng = np.exp(logp - logp.max()), np.random.default_rng(7)
+    drawn = [tuple(behind.draw(point, rng)[0].astype(int)) for _ in range(5_000)]
+    place = {tuple(s): k for k, s in enumerate(several)}
+    check_frequencies(np.bincount([place[s] for s in drawn], minlength=len(several)), w / w.sum())
 
 
 @pytest.mark.slow

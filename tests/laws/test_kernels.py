@@ -14,7 +14,7 @@ import pytest
 from checks import mostly_slow
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.laws import central_limit, counts, recursions, shares, squares, sums
+from pymc_dp.laws import central_limit, counts, limited, recursions, shares, squares, sums
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models import moment_loops
@@ -109,6 +109,7 @@ EXAMPLES = [
     (shares.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]]), NEAR]),
     *((counts.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
     (recursions.window_sum, (1, 2), WINDOWS),
+    *((limited.counts_at_most, (1,), [released(P), 1.1 * N[:, None] * P, N, np.array(61), noise]) for noise in NOISE),
 ]
 VALUES = {sums.clamped_moments: 5}
 """Where it is not 1."""
