@@ -30,8 +30,8 @@ MULTIPLIED = {"Mul", "TrueDiv"}
 MOVED = (DimShuffle, SpecifyShape, Sum, Reshape, JoinDims, SplitDims, Subtensor, AdvancedSubtensor, Alloc)
 """Operations that move entries of their first input, or add them up."""
 
-MEANS = ("Poisson", "Exponential")
-"""Distributions of which the first parameter is the mean, and records vary the more, the larger it is."""
+SCALES = {"Exponential": 0, "Gamma": 1, "HalfNormal": 1, "Laplace": 1, "Poisson": 0, "Weibull": 1}
+"""Distributions of which a parameter, by its place, says how large values are: records vary the more, the larger it makes them."""
 
 type Sets = frozenset[frozenset[int]]
 """Sets of inputs: a number is a sum of numbers, each of which rests on the inputs of one set alone."""
@@ -51,7 +51,7 @@ def public_predictor(likelihood: Likelihood) -> Predictor | None:
         for k, (parameter, core) in enumerate(zip(likelihood.parameters, likelihood.core_ndims, strict=True)):
             if not _rests_on(parameter, rows):
                 continue
-            parameter = _without_exposure(parameter) if family.DISTRIBUTION in MEANS else parameter
+            parameter = _without_exposure(parameter) if SCALES.get(family.DISTRIBUTION) == k else parameter
             linear, others = _linear_part(parameter, rows, covariates)
             beside |= others if statistics == 1 else others - _unknowns([*likelihood.parameters[:k], *likelihood.parameters[k + 1 :]])
             for d, c in terms_of(linear, covariates):
@@ -75,16 +75,22 @@ def _rests_on(variable: Variable, rows: Iterable[Variable]) -> bool:
     return any(v in rows for v in above([variable], through_unknowns=False))
 
 
-def _without_exposure(rate: Variable) -> Variable:
-    """A mean without the public numbers that it is multiplied by, such as ``rate * days``: records with a larger mean vary more, so a sum
+def _without_exposure(scale: Variable, *, inverse: bool = False) -> Variable:
+    """A scale without the public numbers that it is multiplied by, such as ``rate * days``: records with a larger one vary more, so a sum
     that weighs them by these numbers would tell less than one that does not.
+
+    Numbers that the inverse of a scale is multiplied by stay: a sum that weighs records by them is sufficient for what is unknown.
     """
-    node = rate.owner
-    if node is None or is_unknown(rate) or scalar_name(node.op) not in MULTIPLIED:
-        return rate
-    factors = node.inputs if scalar_name(node.op) == "Mul" else node.inputs[:1] if not _unknowns(node.inputs[1:]) else ()
-    unknown = [_without_exposure(factor) for factor in factors if _unknowns([factor])]
-    return pt.mul(*unknown) if unknown else rate
+    node = scale.owner
+    name = "" if node is None or is_unknown(scale) else scalar_name(node.op)
+    if name not in (*MULTIPLIED, "Reciprocal") or not _unknowns(node.inputs):
+        return scale
+    turned = [inverse != (name == "Reciprocal" or (name == "TrueDiv" and k == 1)) for k in range(len(node.inputs))]
+    left = [
+        _without_exposure(factor, inverse=under) if _unknowns([factor]) else factor if inverse else pt.ones(())
+        for factor, under in zip(node.inputs, turned, strict=True)
+    ]
+    return pt.mul(*left) if name == "Mul" else left[0] / left[1] if name == "TrueDiv" else 1 / left[0]
 
 
 def _linear_part(variable: Variable, rows: dict[Variable, int], covariates: set[Variable]) -> tuple[Variable, set[Variable]]:

@@ -117,6 +117,27 @@ def rate_in_proportion(x, g, h, age, y):
     pm.Exponential("y", pm.HalfNormal("rate") * age / 10, observed=y)
 
 
+def spread_in_proportion(x, g, h, age, y):
+    pm.HalfNormal("y", sigma=pm.HalfNormal("spread", shape=4)[g] * age / 10, observed=y)
+
+
+def errors_in_proportion(x, g, h, age, y):
+    pm.Laplace("y", 0.0, pm.HalfNormal("scale") * age / 10, observed=y)
+
+
+def times_in_proportion(x, g, h, age, y):
+    pm.Weibull("y", 1.5, pm.math.exp(slopes(x)) * age, observed=y)
+
+
+def claims_in_proportion(x, g, h, age, y):
+    alpha = pm.Gamma("alpha", 2, 1)
+    pm.Gamma("y", alpha=alpha, beta=alpha / (pm.HalfNormal("size") * age), observed=y)
+
+
+def claims_at_a_rate(x, g, h, age, y):
+    pm.Gamma("y", alpha=pm.Gamma("alpha", 2, 1), beta=pm.HalfNormal("rate") * age, observed=y)
+
+
 def lapse_by_group(x, g, h, age, y):
     lapse = pm.Beta("lapse", 1, 9, shape=4)[g]
     pm.Bernoulli("y", lapse * pm.math.sigmoid(slopes(x)), observed=y)
@@ -149,6 +170,11 @@ def columns(x, g, h, age, y):
         (exposed_at_rates_of_groups, {"1": [("g",)], "h": [()]}),
         (scale_in_proportion, {"1": [()]}),
         (rate_in_proportion, {"age": [()]}),
+        (spread_in_proportion, {"1": [("g",)]}),
+        (errors_in_proportion, {"1": [()]}),
+        (times_in_proportion, {"1": [()], "X[0]": [()], "X[1]": [()]}),
+        (claims_in_proportion, {"1": [()]}),
+        (claims_at_a_rate, {"age": [()]}),
         (offset, {"1": [()], "X[0]": [()], "X[1]": [()]}),
         (lapse_by_group, None),
         (gompertz, None),
