@@ -18,6 +18,7 @@ from pytensor.graph.basic import Variable, clone_get_equiv
 
 from pymc_dp.models.bambi_models import from_bambi
 from pymc_dp.models.binned import in_bins
+from pymc_dp.models.event_tables import with_losses
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.source_lines import forget_lines
@@ -29,6 +30,7 @@ from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.as_made import as_made
+from pymc_dp.private_models.events import events_beside, hazards_of_losses
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.matching import difference, refuse_older
@@ -188,6 +190,7 @@ def assembled(
     """
     for _, noisy in pairs:
         refuse_older(noisy)
+    pairs = [events_beside(likelihood, noisy) for likelihood, noisy in pairs]
     parameters = {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     allowed = {_beside(noisy): _allowed(likelihood, noisy) for likelihood, noisy in pairs}
     related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
@@ -254,6 +257,8 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
         return result[1:]
     if noisy.tabulated:
         assert likelihood.make is not None
+        if likelihood.events is not None:
+            return [likelihood.events.on_nodes(likelihood.edges, result)]
         if likelihood.between is not None:
             p = in_bins(likelihood.between, result, noisy.domain)
         else:
@@ -360,12 +365,14 @@ def _observe(
     name = noisy.variable
     private.add_coord(f"{name}_cell", labels_of_cells(spec, likelihood, noisy), length=len(noisy.noisy))
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
-    columns = []
+    columns: list[str | None] = []
     for axis, (dim, length) in enumerate(zip(likelihood.column_dims, likelihood.columns, strict=True)):
         columns.append(dim if dim in spec.coords else f"{name}_column_{axis}")
         if dim not in spec.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
+    if likelihood.events is not None:
+        parameters = [with_losses(likelihood.edges, parameters[-1], hazards_of_losses(private, likelihood, noisy))]
     replacement = noisy_likelihood(private, noisy, parameters, related) if noise_aware else plug_in(noisy)
     if allowed:
         replacement = only_where_possible(replacement)

@@ -21,6 +21,7 @@ from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.privacy.accounting import Refusal, protected
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.private_models.as_made import AsMade, as_made
+from pymc_dp.private_models.events import events_beside
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import assembled, at_cells, spec_like_all, without_likelihoods
 from pymc_dp.publications.publication import Noted
@@ -306,7 +307,7 @@ def _check_apart(parts: Sequence[_Part], groups: tuple[tuple[str, ...], ...]) ->
 
 def _check_tables(spec: ModelSpec, pairs: Sequence[tuple[Likelihood, NoisyStatistic]], holders: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse public indices of a release that lie outside the tables of the model. Nothing but indices and lengths is computed."""
-    for likelihood, noisy in pairs:
+    for likelihood, noisy in (events_beside(*pair) for pair in pairs):
         inputs = [pt.constant(value).type() for value in noisy.inputs]
         _, moved = without_likelihoods(spec, {noisy.variable: at_cells(likelihood, noisy, inputs)})
         lookups = [lookup for lookup in indices_into(moved[noisy.variable]) if lookup[0].type.dtype != "bool"]
