@@ -11,6 +11,9 @@ from pymc_dp.laws.kernel import Tensor
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.written_numbers import numbers_in
 
+POTENTIAL = "Potential"
+"""What a likelihood is called that was written in one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Written:
@@ -47,7 +50,7 @@ class LikelihoodRV(RandomVariable):
 
     name = "potential"
     dtype = "float64"
-    _print_name = ("Potential", "\\operatorname{Potential}")
+    _print_name = (POTENTIAL, f"\\operatorname{{{POTENTIAL}}}")
     __props__ = ("density", "survival")
 
     def __init__(self, density: Written, survival: Written | None = None) -> None:
