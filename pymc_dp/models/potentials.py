@@ -80,8 +80,9 @@ def observe_potentials(graph: FunctionGraph, binned: Collection[str]) -> dict[st
     for array, group in _candidates(potentials, arrays, names, binned):
         try:
             found.append((array, group, *_likelihood([v.owner.inputs[0] for v in group], array)))
-        except Unreduced as reason:
-            reasons |= {v.owner.op.name: str(reason) for v in group if v.owner.op.name not in reasons}
+        except (Unreduced, RecursionError) as reason:
+            words = str(reason) if isinstance(reason, Unreduced) else "its formula is nested too deeply. Write it with fewer operations"
+            reasons |= {v.owner.op.name: words for v in group if v.owner.op.name not in reasons}
     for array, group, operation, parameters in found:
         others = [other for other, several, *_ in found if other is not array and set(several) & set(group)]
         if others:

@@ -120,6 +120,13 @@ def test_hazards_are_those_of_cells_and_bins(exact_seam):
     assert len(set(np.round(at, 6))) == 10
 
 
+def test_a_name_that_losses_need_is_refused():
+    model = model_of(records(), ())
+    with model:
+        pm.Normal("t_losses")
+    assert "The name t_losses is needed for what is released" in refused(pmdp.release, model, epsilon=1.0, bounds={"t": BINS})
+
+
 def test_density_and_gradient_are_finite_with_everything_beside():
     data = records()
     data["v"] = np.random.default_rng(3).normal(size=N)
