@@ -128,6 +128,26 @@ def test_a_potential_of_unknowns_stays_one():
     assert {"t", "x", "e", "like"} & set(private.named_vars) == {"t"}
 
 
+def test_records_reach_nothing_else():
+    """Not a prior, nor another Potential; a Deterministic of them is dropped, and an initial value of them refused."""
+    both = TIMES | {"x": (0, 1)}
+    for write, words in (
+        (lambda t: -(pm.Normal("p", t.mean(), 1) ** 2), "reach a prior"),
+        (lambda t: t.sum() * pm.Normal("p"), "Potential q"),
+        (lambda t: -(pm.Normal("p", initval=t.mean()) ** 2), "initial value of p"),
+        (lambda t: -(pm.Normal("p", shape=N, initval=T) ** 2).sum(), "initial value of p"),
+    ):
+        model = model_of(SURVIVAL["product"])
+        with model:
+            pm.Potential("q", write(model["t"]))
+        assert words in refused(pmdp.release, model, epsilon=1.0, bounds=both)
+    model = model_of(SURVIVAL["product"])
+    with model:
+        pm.Deterministic("longest", model["t"].max())
+    assert "longest (depends on a private array)" in flat(pmdp.inspect(model, bounds=both))
+    assert "longest" not in pmdp.privatize(model, epsilon=1.0, bounds=both).named_vars
+
+
 REFUSED = {
     "no bins": (SURVIVAL["product"], {}, "say in which bins"),
     "survival of another law": (
