@@ -4,8 +4,7 @@
     python benchmarks/survival.py summary
 
 Parameters are drawn from the prior, events from the model and losses as a case says. ``pymc_dp.sample`` draws from the private posterior of
-counts of (bin, event) of a Potential. Data sets that are in the CSV are not drawn again. ``summary`` prints the table in
-docs/bins_measured.md.
+counts of (bin, event) of a Potential. Data sets that are in the CSV are not drawn again. ``summary`` prints a table.
 """
 
 import argparse

@@ -1126,7 +1126,7 @@ MUTANTS = (
         "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
     ),
     Mutant(
-        "one hazard of losses for all bins", "private_models/events.py", "BIN * normal[1 : 1 + K][None]", "BIN * normal[1:2][None]",
+        "one hazard of losses for all bins", "private_models/events.py", "of_bins * normal[1 : 1 + K][None]", "BIN * normal[1] * np.ones((1, K))",
         "losses have a hazard in every bin", "test_events.py::test_hazards_are_those_of_cells_and_bins",
     ),
     Mutant(

@@ -20,8 +20,9 @@ from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 LOSSES = "_losses"
 """Ending of the names of unknown hazards of losses, which are the model's own."""
-LEVEL, BIN, CELL = 2.0, 1.0, 0.5
-"""Prior standard deviations of the logarithm of a hazard: of what all have in common, of a bin in all cells, and of a bin in one cell."""
+LEVEL, BIN, LAST, CELL = 2.0, 2.0, 4.0, 0.5
+"""Prior standard deviations of the logarithm of a hazard: of what all have in common, of a bin in all cells, of the last bin, in which all
+who are left may be lost on one day, and of a bin in one cell."""
 
 
 def events_beside(likelihood: Likelihood, noisy: NoisyStatistic) -> tuple[Likelihood, NoisyStatistic]:
@@ -67,15 +68,16 @@ def hazards_of_losses(private: pm.Model, likelihood: Likelihood, noisy: NoisySta
     """Hazards of losses, unknown, in every bin of every cell: (G V, 1..., K) per unit of time; of nodes, for every node of the cell.
 
     Their logarithm, times the width of all bins, is a number that all have in common, plus one for every bin, plus, where there are several
-    cells, one for every bin in every cell: normal about 0 with standard deviations ``LEVEL``, ``BIN`` and ``CELL``. Times of losses that
-    have nothing to do with those of events factor out of the likelihood of exact counts, whatever their hazards; with noise they do not
-    altogether, so cells are not made alike, and those with few records learn from the others.
+    cells, one for every bin in every cell: normal about 0 with standard deviations ``LEVEL``, ``BIN`` or ``LAST``, and ``CELL``. Times of
+    losses that have nothing to do with those of events factor out of the likelihood of exact counts, whatever their hazards; with noise
+    they do not altogether, so cells are not made alike, and those with few records learn from the others.
     """
     name, edges, cells = f"{noisy.variable}{LOSSES}", likelihood.edges, len(noisy.noisy)
     K = len(edges) - 1
     private.add_coord(f"{name}_number", length=1 + K + (cells * K if cells > 1 else 0))
     normal = pm.Normal(name, dims=f"{name}_number")
-    log_hazard = LEVEL * normal[0] + BIN * normal[1 : 1 + K][None]
+    of_bins = np.array([BIN] * (K - 1) + [LAST])
+    log_hazard = LEVEL * normal[0] + of_bins * normal[1 : 1 + K][None]
     if cells > 1:
         log_hazard = log_hazard + CELL * normal[1 + K :].reshape((cells, K))
     hazard = pt.exp(log_hazard) / (edges[-1] - edges[0])
