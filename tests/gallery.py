@@ -39,6 +39,8 @@ class Entry:
         Of an outcome that is released in bins, its distribution function at edges: see ``gallery_bins``.
     edges : tuple of float
         Of these bins.
+    seen : callable or None
+        From records the values and the flags of events, or None in their place, where the likelihood is a Potential.
     """
 
     make: object
@@ -46,6 +48,7 @@ class Entry:
     tolerance: float
     cdf: object = None
     edges: tuple[float, ...] = ()
+    seen: object = None
 
     @property
     def name(self):
@@ -55,7 +58,7 @@ class Entry:
 GALLERY: list[Entry] = []
 
 
-def entry(*structures, tolerance=1e-6, cdf=None, edges=(), rows=None, coords=None):
+def entry(*structures, tolerance=1e-6, cdf=None, edges=(), rows=None, coords=None, seen=None):
     """Add a function to the gallery that writes a model of some records, in its context, and returns arguments of ``release``.
 
     ``rows`` is the number of records where that is always the same; ``coords`` are those of the model, or a function of that number.
@@ -69,7 +72,7 @@ def entry(*structures, tolerance=1e-6, cdf=None, edges=(), rows=None, coords=Non
                 arguments = write(records(n, seed))
             return model, arguments
 
-        GALLERY.append(Entry(make, structures, tolerance, cdf, edges))
+        GALLERY.append(Entry(make, structures, tolerance, cdf, edges, seen))
         return make
 
     return add

@@ -1072,7 +1072,7 @@ MUTANTS = (
         "test_binned.py::test_what_a_custom_density_integrates_to_shows_no_record_that_it_holds",
     ),
     Mutant(
-        "any function taken for a density", "models/custom_density.py", "if 2 * alike.max(initial=0) > len(integrals):", "if len(integrals):",
+        "any function taken for a density", "models/custom_density.py", "bool(2 * alike.max(initial=0) > len(integrals))", "True",
         "what lies in a bin is a probability", "test_binned.py::test_what_bins_cannot_hold_is_refused[a factor that rests on a parameter, left out]",
     ),
     Mutant(
@@ -1081,11 +1081,64 @@ MUTANTS = (
         "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_normal_by_flag-private]",
     ),
     Mutant(
+        "data at which a formula is no number are let pass", "models/custom_density.py", "same &= (integrals > 0).all(axis=1) | (not everywhere)", "pass",
+        "an array that stands in a formula twice is no covariate of it", "test_potentials.py::test_a_plain_array_in_two_places_is_said_to_be_two_arrays",
+    ),
+    Mutant(
+        "values without a density left out of its integral", "models/custom_density.py", "(far > whole / 2) | nowhere", "far > whole / 2",
+        "what lies in a bin is a probability", "test_potentials.py::test_a_flag_that_leaves_values_without_a_density_is_none",
+    ),
+    Mutant(
+        "any two functions taken for density and survival", "models/custom_density.py", "return bool(2 * same.sum() > counts.sum())", "return True",
+        "a Potential is read as what it says", "test_potentials.py::test_what_is_not_understood_is_refused[no Jacobian]",
+    ),
+    Mutant(
+        "values that are sorted on their way", "models/potentials.py",
+        "if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):", "if False:",
+        "no record moves what is said of another", "test_potentials.py::test_what_is_not_understood_is_refused[sorted records]",
+    ),
+    Mutant(
+        "a loop over records in a Potential in bins", "models/potentials.py", "if sum(map(numbers_in, expressions)) > MOST_WRITTEN:", "if False:",
+        "records are not held as single numbers", "test_potentials.py::test_numbers_in_a_formula_are_counted_and_listed",
+    ),
+    Mutant(
+        "numbers in a formula that nobody is told of", "models/survivors.py", "if numbers_of_formula(o.random) > MOST_NUMBERS}", "if False}",
+        "inspect lists what is published", "test_potentials.py::test_numbers_in_a_formula_are_counted_and_listed",
+    ),
+    Mutant(
+        "a public indicator of events", "models/event_flags.py", "if flag is None or not flag.private or flag.axis is None:",
+        "if flag is None:", "who had an event is protected", "test_potentials.py::test_what_a_refusal_says_can_be_written",
+    ),
+    Mutant(
+        "losses in the place of events", "private_models/events.py", "for told in (0, 1))", "for told in (1, 0))",
+        "the private model is that of the user", "test_events.py::test_every_number_stands_where_it_belongs[none-switch]",
+    ),
+    Mutant(
+        "events before the first edge lost", "models/event_tables.py", "by_event[..., :1] + before", "by_event[..., :1]",
+        "probabilities add up to 1", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
+    ),
+    Mutant(
+        "losses that take nobody out", "models/event_tables.py", "    staying = at_edges * kept\n", "    staying = at_edges\n",
+        "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
+    ),
+    Mutant(
+        "a loss as likely at the start of a bin as at its end", "models/event_tables.py", "still = pt.exp(-of_node * since)", "still = pt.ones_like(of_node)",
+        "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
+    ),
+    Mutant(
+        "one hazard of losses for all bins", "private_models/events.py", "of_bins * normal[1 : 1 + K][None]", "BIN * normal[1] * np.ones((1, K))",
+        "losses have a hazard in every bin", "test_events.py::test_hazards_are_those_of_cells_and_bins",
+    ),
+    Mutant(
+        "names of losses that a user may have", "models/problems.py", '"_level", "_losses")', '"_level")', "names of the private model are free",
+        "test_events.py::test_a_name_that_losses_need_is_refused",
+    ),
+    Mutant(
         "any number of trials taken for one", "models/observed.py", "if plain_number(trials) == 1 else random", "if True else random",
         "a Binomial of two trials is no Bernoulli", "test_one_trial.py::test_one_of_two_trials_has_none",
     ),
     Mutant(
-        "an infinite integral taken for a number", "models/custom_density.py", "np.where(far > whole / 2, np.inf, whole)", "whole",
+        "an infinite integral taken for a number", "models/custom_density.py", "(far > whole / 2) | nowhere", "nowhere",
         "what lies in a bin is a probability", "test_custom_density.py::test_an_integral_that_is_infinite_is_none",
     ),
     Mutant(
@@ -2374,7 +2427,7 @@ MUTANTS = (
         "test_private_bounds.py::test_no_number_of_records_is_in_what_is_said_under_add_remove",
     ),
     Mutant(
-        "a density that mixes records", "models/likelihood_reader.py", "if isinstance(operation, CustomDistRV):  # a density", "if False:  # a density",
+        "a density that mixes records", "models/likelihood_reader.py", "if isinstance(operation, CustomDistRV | LikelihoodRV):  # a density", "if False:  # a density",
         "one record has one part in the scores", "test_rowwise.py::test_what_has_no_bound_is_refused",
     ),
     Mutant(

@@ -27,6 +27,8 @@ from pytensor.tensor.random.type import RandomType
 from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.custom_density import check_density
+from pymc_dp.models.interval_nodes import NODES, nodes_between
+from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.opaque import operation_problem
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
@@ -44,8 +46,6 @@ COUNTED = tuple(
 )
 """Distributions of integers whose distribution function PyMC evaluates at many points at once."""
 IMPROPER = tuple(getattr(pm, name).rv_type for name in ("Flat", "HalfFlat", "Simulator"))
-NODES = 16
-"""Of Gauss-Legendre quadrature between two points. A density a twentieth as wide as a bin is still found."""
 
 
 def parametrised_in_bins(random: Variable) -> Parametrised | None:
@@ -71,6 +71,8 @@ def parametrised_in_bins(random: Variable) -> Parametrised | None:
         return None if place is None else _atom(place)
     if isinstance(operation, CustomDistRV):
         return _custom(random)
+    if isinstance(operation, LikelihoodRV):
+        return _written(random)
     if type(operation) in SYMBOLIC:
         rv_type = type(operation)
         return _single(random, lambda *parameters: rv_type.rv_op(*parameters))
@@ -157,8 +159,16 @@ def _custom(random: Variable) -> Parametrised:
     elif operation_problem(operation, lambda thing: False):  # of an array that may hold records not even the integral may be looked at
         raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
     else:
-        check_density(density, parameters, nodes_between)
+        check_density(density, parameters)
     return Parametrised(parameters, cores, lambda *ps: operation(*ps), between=between)
+
+
+def _written(random: Variable) -> Parametrised:
+    """A density that was written in a Potential, of which ``potentials`` knows that it is one. Flags of events are read elsewhere."""
+    operation = random.owner.op
+    parameters = tuple(operation.dist_params(random.owner))
+    between = _by_density(operation.density, (-np.inf, np.inf))
+    return Parametrised(parameters, (0,) * len(parameters), lambda *ps: operation(*ps), between=between)
 
 
 def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Callable[..., Tensor] | None:
@@ -304,8 +314,8 @@ def _by_distribution(logcdf: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
         if not len(points):
-            return _at(lambda value, *several: value * 1.0, np.ones(1), parameters)
-        log_below = _at(logcdf, points, parameters)
+            return at_points(lambda value, *several: value * 1.0, np.ones(1), parameters)
+        log_below = at_points(logcdf, points, parameters)
         below, missing = pt.exp(log_below), pt.expm1(log_below)
         low = _padded(below, 1, 0)
         from_below, from_above = _padded(below, 0, 1, 1.0) - low, _padded(missing, 0, 1) - _padded(missing, 1, 0, -1.0)
@@ -321,7 +331,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
         lower, upper = support
         below, above = int((points <= lower).sum()), int((points >= upper).sum())
         nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
-        log_mass = _at(logp, nodes, parameters) + log_weights
+        log_mass = at_points(logp, nodes, parameters) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
         in_pieces = mass.reshape((*(mass.shape[k] for k in range(mass.type.ndim - 1)), len(nodes) // NODES, NODES)).sum(axis=-1)
         ends = np.cumsum([0, *pieces])
@@ -331,41 +341,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     return between
 
 
-def nodes_between(points: np.ndarray, lower: float, upper: float) -> tuple[np.ndarray, np.ndarray, list[int]]:
-    """Nodes and log-weights (T,) between these points and the ends of the support, and how many times ``NODES`` each interval has.
-
-    By Gauss and Legendre between two points; at the ends of all by rules for densities that are infinite there or have heavy tails:
-    tanh-sinh and exp-sinh (Takahasi and Mori, 1974, Double exponential formulas for numerical integration).
-    """
-    finite = [*([lower] if np.isfinite(lower) else []), *points, *([upper] if np.isfinite(upper) else [])]
-    scale = finite[-1] - finite[0] if len(finite) > 1 else 1.0
-    start, *inner, end = [lower, *points, upper] if len(points) else [lower, 0.0, upper] if not finite else [lower, finite[0] + 1.0, upper]
-    parts = [_last(inner[0], start, scale), *(_between_points(*pair) for pair in pairwise(inner)), _last(inner[-1], end, scale)]
-    pieces = [len(nodes) // NODES for nodes, _ in parts]
-    nodes, log_weights = (np.concatenate(several) for several in zip(*parts, strict=True))
-    return nodes, log_weights, pieces if len(points) else [sum(pieces)]
-
-
-def _between_points(start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and log-weights of Gauss and Legendre."""
-    x, w = np.polynomial.legendre.leggauss(NODES)
-    return start + (end - start) * (1 + x) / 2, np.log(w * (end - start) / 2)
-
-
-def _last(start: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes from the outermost point to the end of the support: tanh-sinh where that is a number, exp-sinh where there is none."""
-    if np.isfinite(end):
-        t = np.linspace(-3.1, 3.1, 3 * NODES)
-        u = np.pi / 2 * np.sinh(t)
-        share = 1 / (1 + np.exp(-2 * u))  # of the way from the end: its powers of ten are right where a density is infinite
-        log_weights = np.log((t[1] - t[0]) * np.pi / 2 * np.cosh(t) / (2 * np.cosh(u) ** 2) * abs(end - start))
-        return end + (start - end) * share, log_weights
-    t = np.linspace(-3.6, 4.2, 4 * NODES)
-    distance = scale * np.exp(np.pi / 2 * np.sinh(t))
-    return start + np.sign(end) * distance, np.log((t[1] - t[0]) * np.pi / 2 * np.cosh(t)) + np.log(distance)
-
-
-def _at(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
+def at_points(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
     """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P)."""
     full = [numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
     batch = parameters[0].type.ndim if parameters else 0

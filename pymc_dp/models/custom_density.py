@@ -11,6 +11,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dp.laws.kernel import Tensor
+from pymc_dp.models.interval_nodes import nodes_between
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown
 from pymc_dp.models.tabulated import number_in
 
@@ -25,16 +26,22 @@ FEW = 2
 """Of more parameters than these two values are tried."""
 OF_DATA = (0.0, 1.0, 0.5, 2.0)
 """Values of parameters that are computed from data alone, which may be flags; of more than FEW, the first two."""
+NEAR = 1e-12
+"""As good as 0, where formulas of times may be no numbers."""
 FAR = 1e10
 """An integral of which more than half lies beyond is infinite."""
 ALIKE = 1e-3
 """Integrals that differ by less, relatively, are one."""
+AS_POTENTIAL = (
+    "pm.Potential('like', (e * pm.logp(dist, t) + (1 - e) * pm.logccdf(dist, t)).sum()) with pm.Data('t', t) and pm.Data('e', e), where"
+    " e is 1 of an event and 0 of what is censored, and bounds={'t': pymc_dp.Bins(lower, upper)}"
+)
+"""How times and flags of events are written."""
 
 
 def check_density(
     density: Callable[..., Tensor],
     parameters: Sequence[Variable],
-    nodes_between: Callable[[np.ndarray, float, float], tuple[np.ndarray, np.ndarray, list[int]]],
 ) -> None:
     """Refuse a function whose integral over all real numbers is not the same at most of its unknowns, and at all data beside them.
 
@@ -50,9 +57,73 @@ def check_density(
         The logarithm of it, of values and parameters that are arrays of one shape.
     parameters : sequence of Variable
         As they are in the model: a plain number is tried as it is. No array is read.
-    nodes_between : callable
-        Nodes and logarithms of weights between points and two ends: ``binned.nodes_between``.
     """
+    same, alike = _same_integrals(density, parameters)
+    if alike:
+        return
+    if any(map(_is_data, parameters)) and not same:
+        raise Unreduced(
+            "the density of its CustomDist is none given the data that it is passed: what it integrates to differs with them. Where they"
+            " say whether a value is an event or what it was censored at, write pm.Censored with the limit that was planned for each"
+            f" record, or {AS_POTENTIAL}"
+        )
+    raise Unreduced(
+        "the density of its CustomDist is none over all real numbers. Let logp be -inf where no values are:"
+        ' pt.switch(value > 0, ..., -np.inf); of counts, write dtype="int64" and logcdf='
+    )
+
+
+def is_density(density: Callable[..., Tensor], parameters: Sequence[Variable]) -> bool:
+    """Whether a function is a density up to a factor, as ``check_density`` says it, and at all data: none of it leaves no number."""
+    return _same_integrals(density, parameters, everywhere=True)[1]
+
+
+def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[..., Tensor], parameters: Sequence[Variable]) -> bool:
+    """Whether two functions are the logarithms of a density and of the probability of what is larger, at most of their unknowns.
+
+    Between any two of ``POINTS`` above 0 survival falls by the integral of the density. It is 1 at 0, where formulas of times begin, or
+    else 1 less the integral up to the first of them. Where either is no number, or survival is no probability, parameters do not go
+    together, and do not count.
+    """
+    rows, _ = _tried(parameters)
+    nodes, log_weights, pieces = nodes_between(POINTS, -np.inf, np.inf)
+    ends = np.array([NEAR, *POINTS[POINTS > 0]])
+    with np.errstate(all="ignore"):
+        mass = np.nan_to_num(np.exp(_values(density, rows, nodes) + log_weights), nan=0.0, posinf=np.inf)
+        larger = np.exp(_values(survival, rows, ends))
+    starts = np.cumsum([0, *pieces[:-1]]) * (len(nodes) // sum(pieces))
+    between = np.add.reduceat(mass, starts, axis=1)[:, : len(POINTS)]
+    first = len(POINTS) - len(ends) + 2
+    expected, below = between[:, first:], between[:, :first].sum(axis=1)
+    found = -np.diff(larger[:, 1:], axis=1)
+    counts = np.isfinite(expected).all(axis=1) & np.isfinite(found).all(axis=1) & (np.abs(larger - 0.5) <= 0.5 + ALIKE).all(axis=1)
+    starts_whole = np.minimum(1 - larger[:, 0], np.abs(1 - larger[:, 1] - below)) <= ALIKE
+    same = counts & starts_whole & (np.abs(found - expected) <= ALIKE).all(axis=1) & (expected.sum(axis=1) > ALIKE)
+    return bool(2 * same.sum() > counts.sum())
+
+
+def _same_integrals(density: Callable[..., Tensor], parameters: Sequence[Variable], *, everywhere: bool = False) -> tuple[bool, bool]:
+    """Whether a function integrates to the same at all data, at most of its unknowns; and whether to the same at most of these, too.
+
+    Data at which it is no number do not count, as a standard deviation of 0, unless it is asked for a number ``everywhere``.
+    """
+    rows, told = _tried(parameters)
+    integrals = _integrals(density, rows).reshape(-1, told)
+    integrals = integrals[(integrals > 0).any(axis=1)]
+    largest, smallest = (
+        np.max(integrals, axis=1, where=integrals > 0, initial=0.0),
+        np.min(integrals, axis=1, where=integrals > 0, initial=np.inf),
+    )
+    with np.errstate(all="ignore"):
+        same = np.isfinite(largest) & (largest - smallest <= ALIKE * largest)
+    same &= (integrals > 0).all(axis=1) | (not everywhere)
+    found = largest[same]
+    alike = (np.abs(found - found[:, None]) <= ALIKE * found).sum(axis=1)
+    return bool(2 * same.sum() > len(integrals)), bool(2 * alike.max(initial=0) > len(integrals))
+
+
+def _tried(parameters: Sequence[Variable]) -> tuple[np.ndarray, int]:
+    """Rows of values of parameters (R, P), and how many of them after each other differ in those that are computed from data alone."""
     fixed = [number_in(parameter) for parameter in parameters]
     of_data = [number is None and _is_data(parameter) for parameter, number in zip(parameters, fixed, strict=True)]
     unknown = [number is None and not data for number, data in zip(fixed, of_data, strict=True)]
@@ -61,27 +132,7 @@ def check_density(
     rows = np.array([
         np.where(of_data, data, row) for row in product(*beside) for data in product(*(told if d else (0.0,) for d in of_data))
     ])  # fmt: skip
-    integrals = _integrals(density, rows.reshape(-1, len(parameters)), nodes_between).reshape(-1, len(told) ** sum(of_data))
-    integrals = integrals[(integrals > 0).any(axis=1)]
-    largest, smallest = (
-        np.max(integrals, axis=1, where=integrals > 0, initial=0.0),
-        np.min(integrals, axis=1, where=integrals > 0, initial=np.inf),
-    )
-    same = np.isfinite(largest) & (largest - smallest <= ALIKE * largest)
-    found = largest[same]
-    alike = (np.abs(found - found[:, None]) <= ALIKE * found).sum(axis=1)
-    if 2 * alike.max(initial=0) > len(integrals):
-        return
-    if any(of_data) and not 2 * same.sum() > len(integrals):
-        raise Unreduced(
-            "the density of its CustomDist is none given the data that it is passed: what it integrates to differs with them. Where they"
-            " say whether a value is an event or what it was censored at, write pm.Censored with the limit that was planned for each"
-            " record, or count intervals and events (docs/bins.md)"
-        )
-    raise Unreduced(
-        "the density of its CustomDist is none over all real numbers. Let logp be -inf where no values are:"
-        ' pt.switch(value > 0, ..., -np.inf); of counts, write dtype="int64" and logcdf='
-    )
+    return rows.reshape(-1, len(parameters)), len(told) ** sum(of_data)
 
 
 def _is_data(parameter: Variable) -> bool:
@@ -89,15 +140,23 @@ def _is_data(parameter: Variable) -> bool:
     return bool(arrays_above([parameter])) and not any(map(is_unknown, above([parameter])))
 
 
-def _integrals(density: Callable[..., Tensor], rows: np.ndarray, nodes_between: Callable) -> np.ndarray:
-    """Of a density at rows of parameters (R, P): (R,), infinite ones among them; NaN where it is no number."""
+def _integrals(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
+    """Of a density at rows of parameters (R, P): (R,), infinite ones among them; NaN where it is no number.
+
+    One that is a number at some values and none at others nearby is none over all real numbers: its integral counts as infinite.
+    """
     nodes, log_weights, _ = nodes_between(POINTS, -np.inf, np.inf)
-    shape = len(rows), len(nodes)
-    value = pt.constant(np.broadcast_to(nodes, shape))
-    function = pytensor.function(
-        [], density(value, *(pt.constant(np.broadcast_to(column[:, None], shape)) for column in rows.T)), mode="FAST_COMPILE"
-    )
     with np.errstate(all="ignore"):
-        parts = np.exp(np.broadcast_to(function(), shape) + log_weights)
+        parts = np.exp(_values(density, rows, nodes) + log_weights)
         whole, far = parts.sum(axis=1), parts[:, np.abs(nodes) > FAR].sum(axis=1)
-        return np.where(far > whole / 2, np.inf, whole)
+        nowhere = (np.isnan(parts) & (np.abs(nodes) < POINTS[-1])).any(axis=1) & (np.nansum(parts, axis=1) > 0)
+        return np.where((far > whole / 2) | nowhere, np.inf, whole)
+
+
+def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """A function of values and parameters, at these points for each row of parameters (R, P)."""
+    shape = len(rows), len(points)
+    arguments = [points, *(column[:, None] for column in rows.T)]
+    function = pytensor.function([], of(*(pt.constant(np.broadcast_to(a, shape)) for a in arguments)), mode="FAST_COMPILE")
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(function(), shape)

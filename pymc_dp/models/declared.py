@@ -6,6 +6,7 @@ import numpy as np
 from pymc.model.fgraph import ModelFreeRV, ModelNamed, ModelPotential
 from pytensor.graph.basic import Variable
 
+from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.model_graph import ModelGraph
 from pymc_dp.models.observed import Observed, array_behind, imputed_names
 from pymc_dp.models.same_arrays import covers
@@ -19,6 +20,8 @@ def names_of_arrays(
     """What people call each array of data: its own name, or that of the observed variable that it is above, with a number."""
     names = {v.owner.inputs[0]: v.owner.op.name for v in graph.of_kind(ModelNamed)}
     names |= {stand_in: parent.name for stand_in, parent in stand_ins.items()}
+    # Arrays whose pm.Data became an observed variable.
+    names |= {o.array: o.name for o in observed if isinstance(o.random.owner.op, LikelihoodRV) and o.array is not None}
     taken = {*graph.model.named_vars, *graph.model.coords}
     for variable in observed:
         count = 0

@@ -16,6 +16,9 @@ from pymc_dp.families.family import Family, name_of_operation, of_operation
 from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import has_plain_support, parametrised_in_bins
+from pymc_dp.models.event_flags import uses_of, with_events
+from pymc_dp.models.event_tables import EventLaw
+from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, plain_number
@@ -124,7 +127,7 @@ def _reduced(
         parameters = (*parameters[:-1], as_pymc_reads(parameters[-1], levels))
     if levels and distribution in ADD_UP:
         check_add_up(parameters[-1], reduction.inputs)
-    inputs = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
+    inputs, events = _placeholders(arrays, observed, distribution, reduction.inputs, parameters)
     in_bins = _covariates_in_bins(arrays, observed, inputs, rowwise)
     linear, not_linear = (None, None) if observed.binned or in_bins else linear_mean(distribution, parameters, inputs)
     if (linear is None and not_linear) or rests_on_shared(linear, inputs):  # features may be functions of public constants, such as knots
@@ -144,8 +147,8 @@ def _reduced(
         _check_numbers(observed, family, unknown, known)
     likelihood = replace(
         likelihood, family=family, parameters=parameters, core_ndims=tuple(cores), unknown=unknown, known=known, inputs=inputs,
-        columns=columns, levels=levels, linear=linear, not_linear=not_linear, make=make,
-        between=tree.between if tree is not None and observed.binned else None, in_bins=in_bins,
+        columns=columns, levels=levels, linear=linear, not_linear=not_linear, make=make, in_bins=in_bins, events=events,
+        between=tree.between if tree is not None and observed.binned else None, arrays=uses_of(likelihood.arrays, inputs),
     )  # fmt: skip
     if not rowwise and not likelihood.aggregate:
         likelihood = replace(likelihood, predictor=public_predictor(likelihood))
@@ -155,7 +158,7 @@ def _reduced(
 def _density(observed: Observed) -> Callable[..., Variable] | None:
     """The distribution of values from their parameters; None where it cannot be made from them alone."""
     operation = observed.random.owner.op
-    if isinstance(operation, CustomDistRV):  # a density in bins can be evaluated, not drawn from
+    if isinstance(operation, CustomDistRV | LikelihoodRV):  # a density in bins can be evaluated, not drawn from
         return None
     if observed.tree is not None:
         return observed.tree.make
@@ -330,8 +333,8 @@ def _check_columns(observed: Observed, reduced: Sequence[Variable], columns: Seq
 
 def _placeholders(
     arrays: ModelArrays, observed: Observed, distribution: str, inputs: Sequence[Input], parameters: Sequence[Variable]
-) -> tuple[Placeholder, ...]:
-    """What a release must bring for each input."""
+) -> tuple[tuple[Placeholder, ...], EventLaw | None]:
+    """What a release must bring for each input, and how events are distributed if one of them tells these."""
     placeholders = tuple(_placeholder(arrays, observed, data, parameters) for data in inputs)
     if distribution in LINEAR or distribution in LINKS:
         outside = outside_indices([parameters[0]])
@@ -340,7 +343,7 @@ def _placeholders(
     for p, data in zip(placeholders, inputs, strict=True):
         if p.private and data.index and data.lengths and not p.whole and p.variable in outside:
             raise Unreduced(f"the private {p.name} holds real numbers, and is an index as well. Give the index as integers")
-    return placeholders
+    return with_events(observed.random.owner.op, placeholders, parameters)
 
 
 def _placeholder(arrays: ModelArrays, observed: Observed, data: Input, parameters: Sequence[Variable]) -> Placeholder:

@@ -134,7 +134,7 @@ def arrays_of(
 ) -> ModelArrays:
     """The arrays of a model; see ``read_model`` for the arguments."""
     latents = dict(latents or {})
-    graph = graph_of(model, latents, sized=sized, rowwise=rowwise)
+    graph = graph_of(model, latents, sized=sized, rowwise=rowwise, binned=binned)
     observed, stand_ins = observed_variables(graph, latents, binned)
     names = names_of_arrays(graph, observed, stand_ins, sized=sized)
     declared, vouched = declared_public(public, names, graph, observed, stand_ins)

@@ -1,8 +1,8 @@
 """A model as PyMC's graph of variables, in the user's order: what everything else in this folder reads."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 
@@ -16,6 +16,7 @@ from pytensor.graph.fg import FunctionGraph
 
 from pymc_dp.models.latent_index import read_by_record
 from pymc_dp.models.named_dims import lower_priors
+from pymc_dp.models.potentials import observe_potentials, of_posterior
 from pymc_dp.models.structure import constant_value
 from pymc_dp.privacy.accounting import Refusal
 
@@ -34,12 +35,15 @@ class ModelGraph:
         The model's variables as PyMC wraps them in the graph, in the user's order.
     initial : dict of str to object
         The initial values that the user gave.
+    unread : dict of str to str
+        Potentials that are no likelihood of what is in bins although they read it, and why.
     """
 
     model: pm.Model
     graph: FunctionGraph
     variables: list[Variable]
     initial: dict[str, object]
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     def of_kind(self, kind: type) -> list[Variable]:
         """The variables of one of PyMC's kinds, such as ``ModelFreeRV``."""
@@ -51,18 +55,19 @@ class ModelGraph:
         return {variable.owner.op.name: variable for variable in self.variables}
 
 
-def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool, rowwise: bool) -> ModelGraph:
+def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool, rowwise: bool, binned: Collection[str] = ()) -> ModelGraph:
     """The graph of a model, with latent variables in it as if they had been observed; see ``read_model`` for the arguments."""
     with _TAKING_TURNS:
         initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
         graph = _converted(model)
+    unread = of_posterior(graph) if rowwise else observe_potentials(graph, binned)
     _observe_latents(graph, latents, sized)
     if rowwise:
         lower_priors(graph)
     # The graph's own order tells where values are missing.
     order = {name: k for k, name in enumerate(model.named_vars)}
     variables = sorted(graph.outputs, key=lambda variable: order.get(variable.owner.op.name, len(order)))
-    return ModelGraph(model, graph, variables, initial)
+    return ModelGraph(model, graph, variables, initial, unread)
 
 
 _TAKING_TURNS = RLock()

@@ -19,6 +19,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pymc_dp.families.family import of_operation
 from pymc_dp.models.binned import parametrised_in_bins
 from pymc_dp.models.latent_index import entry_name
+from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.model_graph import ModelGraph
 from pymc_dp.models.named_dims import lowered
 from pymc_dp.models.same_arrays import data_of, shape_of
@@ -145,6 +146,7 @@ def _put_together(graph: ModelGraph, latents: Mapping[str, int | None]) -> list[
         else:
             variables.append(Observed(name, random, value, variable.owner.op.dims))
     names = [*(rv.name for rv in graph.model.observed_RVs), *(entry_name(n) if levels is not None else n for n, levels in latents.items())]
+    names += [observed.name for observed in variables if isinstance(observed.random.owner.op, LikelihoodRV)]
     order = {name: k for k, name in enumerate(names)}
     return sorted(variables, key=lambda observed: order[observed.name if observed.missing is None else f"{observed.name}_observed"])
 

@@ -42,6 +42,7 @@ from pymc_dp.models.allow_list import (
 )
 from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
+from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.structure import above, arrays_above, inside
 
 _FUNCTIONS = """
@@ -67,8 +68,8 @@ CHECKED_APART = {"transform", "ufunc", "__doc__"}
 """Properties of operations that are looked at by themselves, or that PyTensor makes from others: no pickle of one holds a ufunc."""
 OF_EVERY_CLASS = {"__doc__", "__module__", "__qualname__", "__dict__", "__weakref__", "__abstractmethods__", "_abc_impl"}
 """What Python itself puts into a class."""
-OWN = (BallNormalRV, TrimmedBetaRV, TrimmedDirichletRV)
-"""Operations of this package, which hold plain numbers only."""
+OWN = (BallNormalRV, LikelihoodRV, TrimmedBetaRV, TrimmedDirichletRV)
+"""Operations of this package, which hold plain numbers only, or a formula that was looked at before."""
 RANDOM = (RandomVariable, SymbolicRandomVariable, MinibatchRandomVariable)
 """Operations whose result is random."""
 type Known = Callable[[object], bool] | None

@@ -5,24 +5,22 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from pymc.model.fgraph import ModelFreeRV, ModelNamed, ModelPotential
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors
-from pytensor.scalar.basic import ScalarInnerGraphOp
 
 from pymc_dp.models.allow_list import MOST_NUMBERS
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.opaque import COMPILED, hidden_in, loose_random_variable, opaque
+from pymc_dp.models.potentials import FORMS, IN_BINS
 from pymc_dp.models.record_axes import RecordAxes, read_along_two_axes
 from pymc_dp.models.same_arrays import data_of, part_of, rests_on
-from pymc_dp.models.structure import above, arrays_above
+from pymc_dp.models.structure import arrays_above
+from pymc_dp.models.written_numbers import MOST_WRITTEN, numbers_in
 
-RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind", "_shared", "_table", "_level")
+RESERVED = ("_released", "_noise", "_cell", "_statistic", "_size", "_share", "_group", "_kind", "_shared", "_table", "_level", "_losses")
 """Endings of the names that the rewritten model needs beside the user's."""
-RESERVED_BEGINNINGS = ("_noise_", "_size_", "_shared_", "_column_")
+RESERVED_BEGINNINGS = ("_noise_", "_size_", "_shared_", "_column_", "_losses_")
 """What follows the observed variable's name in some more of them."""
 POTENTIAL = "The Potential "
 """How the words begin about a Potential that rests on records."""
-MOST_WRITTEN = 60
-"""So many single numbers may stand in the expression of one variable: a loop over records would write one for each."""
 
 
 def problems_of(arrays: ModelArrays, axes: RecordAxes, record_dims: set[str]) -> Iterator[str]:
@@ -57,24 +55,19 @@ def numbers_written(variable: Variable) -> int:
     return numbers_in(variable.owner.inputs[0])
 
 
-def numbers_in(whole: Variable) -> int:
-    """How many single numbers stand in an expression, as far as other unknowns: see ``numbers_written``."""
-    expression = list(above([whole], through_unknowns=False))
-    scalars = {getattr(part.owner.op, "scalar_op", None) for part in expression if part.owner is not None}
-    within = [constant for scalar in scalars if isinstance(scalar, ScalarInnerGraphOp) for constant in ancestors(scalar.fgraph.outputs)]
-    return sum(isinstance(part, Constant) and getattr(part.type, "ndim", None) in (None, 0) for part in [*expression, *within])
-
-
 def _potentials(arrays: ModelArrays) -> Iterator[str]:
     """Potentials that rest on records."""
     for variable in arrays.graph.of_kind(ModelPotential):
         roots = arrays_above([variable], through_unknowns=True)
         if any(array not in arrays.above_priors and array not in arrays.public for array in roots) or arrays.rests_on_observed(variable):
+            name = variable.owner.op.name
+            if name in arrays.graph.unread:
+                yield f"{POTENTIAL}{name} cannot be read as a likelihood: {arrays.graph.unread[name]}."
+                continue
             yield (
-                f"{POTENTIAL}{variable.owner.op.name} touches an array that may hold records. Write the likelihood as an"
-                " observed variable: pm.logp(pm.Normal.dist(mu, 1), x).sum() as pm.Normal(..., mu, 1, observed=x), what is known to lie"
-                " beyond a limit as pm.Censored(..., observed=x), and a density of your own as pm.CustomDist(..., logp=..., observed=x);"
-                " or name the array in public if everyone may know it."
+                f"{POTENTIAL}{name} touches an array that may hold records. If it is the likelihood of one number per record, say in which"
+                f" bins that is counted: {IN_BINS}; {FORMS}. Or write it as an observed variable: pm.logp(pm.Normal.dist(mu, 1), x).sum()"
+                " as pm.Normal(..., mu, 1, observed=x). Or name the array in public if everyone may know it."
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
+from pymc_dp.models.event_tables import EventLaw
 from pymc_dp.models.public_inputs import PublicInput
 from pymc_dp.models.structure import IN_GRAPH
 
@@ -41,11 +42,13 @@ class Placeholder:
     parent : bool
         Whether it is another observed variable, whose name it then has.
     limits : tuple of float or None
-        Of a parent, between which values its values lie by themselves.
+        Of a parent or of what tells events, between which values its values lie by themselves.
     plain : bool
         Whether it stands for an array itself, and not for something computed from arrays.
     readings : tuple of PublicInput
         Where it is public, which function of the model's arrays it may be.
+    event : bool
+        Whether it says of every value if an event was seen there, by 1 and 0.
     """
 
     variable: Variable
@@ -61,6 +64,7 @@ class Placeholder:
     limits: tuple[float, float] | None = None
     plain: bool = True
     readings: tuple[PublicInput, ...] = ()
+    event: bool = False
 
     @property
     def whole(self) -> bool:
@@ -154,6 +158,10 @@ class Likelihood:
         Of a likelihood that is tabulated or taken record by record, the distribution from its parameters.
     between : callable or None
         Of one that is counted in bins, the probabilities of intervals: see ``binned.parametrised_in_bins``.
+    events : EventLaw or None
+        Of one whose values end by an event or by being lost from sight, how events are distributed. The last parameter says which it was.
+    edges : tuple of float
+        Of such a one in a private model, in which no parameter says which it was, the edges of all bins.
     arrays : tuple of (str, str, bool)
         Arrays its parameters rest on: name, how it is used, whether it is public.
     again : callable or None
@@ -188,6 +196,8 @@ class Likelihood:
     aggregate: bool = False
     make: Callable[..., Variable] | None = None
     between: Callable[..., Variable] | None = None
+    events: EventLaw | None = None
+    edges: tuple[float, ...] = ()
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
     limits: tuple[float, float] = (-inf, inf)

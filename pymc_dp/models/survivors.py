@@ -8,6 +8,7 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.allow_list import MOST_NUMBERS
+from pymc_dp.models.likelihood_rv import numbers_of_formula
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.pickled import unlisted
 from pymc_dp.models.problems import numbers_written
@@ -84,6 +85,7 @@ def what_stays(arrays: ModelArrays, spec: ModelSpec) -> set[str]:
     stays |= {f"initial value of {name}" for name, value in spec.initial.items() if np.ndim(getattr(value, "data", value))}  # type: ignore[arg-type]
     stays |= {f"what the functions of {name} hold" for name in arrays.vouched & names}
     written = [v for v in spec.kept if isinstance(v.owner.op, ModelPotential) or numbers_written(v) > MOST_NUMBERS]
+    stays |= {f"single numbers in {o.name}" for o in arrays.observed if numbers_of_formula(o.random) > MOST_NUMBERS}
     return stays | {f"single numbers in {v.owner.op.name}" for v in written if numbers_written(v)}
 
 

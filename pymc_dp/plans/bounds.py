@@ -11,6 +11,7 @@ import numpy as np
 from pymc_dp.families.family import Domain
 from pymc_dp.families.limits import check_bounds, check_spelling, is_pair, single
 from pymc_dp.families.normal import ROW_VALUES
+from pymc_dp.models.event_flags import LEVELS, levels_of_flag
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.problems import is_of_potential
 from pymc_dp.models.spec import Likelihood, Linear, ModelSpec, Placeholder
@@ -139,6 +140,8 @@ def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> di
     for placeholder in private_covariates(likelihood):
         if placeholder.variable.type.dtype == "bool":
             pair: object = (0, 1)
+        elif placeholder.event:
+            pair = levels_of_flag(placeholder.name, bounds.get(placeholder.name, LEVELS))
         elif placeholder.name in bounds:
             pair = bounds[placeholder.name]
         elif placeholder.limits is not None:

@@ -11,6 +11,7 @@ from pymc_dp.families.by_column import ByColumn, of_record, with_columns
 from pymc_dp.families.family import Domain, Sensitivity
 from pymc_dp.families.limits import check_bounds
 from pymc_dp.models.alternatives import AT_RANDOM
+from pymc_dp.models.custom_density import AS_POTENTIAL
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.linear import length
 from pymc_dp.models.spec import MIXED, Likelihood, Placeholder
@@ -190,6 +191,11 @@ def _advise_randomise(likelihood: Likelihood, placeholder: Placeholder) -> str:
     return f"; or {observed}{AT_RANDOM}"
 
 
+def _advise_potential(likelihood: Likelihood) -> str:
+    """How to write what is censored at times that nobody planned; else nothing."""
+    return f"; or, if it was not planned beforehand, write {AS_POTENTIAL}" if likelihood.distribution == "Censored" else ""
+
+
 def in_bins_too(likelihood: Likelihood) -> bool:
     """Whether the values of a likelihood are single numbers, which can be counted in bins or one by one."""
     return likelihood.family is not None and likelihood.family.NDIM == 0 and not likelihood.levels
@@ -239,6 +245,7 @@ def checked_grid(likelihood: Likelihood, covariates: Mapping[str, Bounded], grid
                 f"the private covariate {name} is a real number, and {reason}. If it has few levels, list them:"
                 f" bounds={{{name!r}: {{0, 1}}}}; if everyone may know it, write public=[{name!r}]{drawn}"
                 f"{_advise_bernoulli(likelihood)}{_advise_bins(likelihood, placeholder)}{_advise_randomise(likelihood, placeholder)}"
+                f"{_advise_potential(likelihood)}"
             )
     if grid is None:
         most = max((i for i in likelihood.inputs if i.private and i.name in covariates), key=lambda i: np.max(covariates[i.name].upper))

@@ -16,7 +16,8 @@ from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec, Placeholder
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.privacy.accounting import Refusal, counts_rows, is_whole
-from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, labels_of_cells, spec_like
+from pymc_dp.private_models.cell_labels import labels_of_cells
+from pymc_dp.private_models.rewrite import ANOTHER_SHAPE, spec_like
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 from pymc_dp.releases.release import Release
 

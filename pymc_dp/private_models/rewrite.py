@@ -19,6 +19,7 @@ from pytensor.graph.basic import Variable, clone_get_equiv
 
 from pymc_dp.models.bambi_models import from_bambi
 from pymc_dp.models.binned import in_bins
+from pymc_dp.models.event_tables import with_losses
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.source_lines import forget_lines
@@ -30,6 +31,8 @@ from pymc_dp.plans.protection import in_context
 from pymc_dp.privacy.accounting import Refusal, counts_rows
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.private_models.as_made import as_made
+from pymc_dp.private_models.cell_labels import labels_of_cells
+from pymc_dp.private_models.events import events_beside, hazards_of_losses
 from pymc_dp.private_models.feature_shapes import related_features
 from pymc_dp.private_models.likelihood import TABLES, noisy_likelihood
 from pymc_dp.private_models.matching import difference, refuse_older
@@ -190,6 +193,7 @@ def assembled(
     """
     for _, noisy in pairs:
         refuse_older(noisy)
+    pairs = [events_beside(likelihood, noisy) for likelihood, noisy in pairs]
     parameters = {noisy.variable: at_cells(likelihood, noisy) for likelihood, noisy in pairs}
     allowed = {_beside(noisy): _allowed(likelihood, noisy) for likelihood, noisy in pairs}
     related = {noisy.variable: related_features(likelihood, noisy) for likelihood, noisy in pairs if noise_aware}
@@ -256,6 +260,8 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
         return result[1:]
     if noisy.tabulated:
         assert likelihood.make is not None
+        if likelihood.events is not None:
+            return [likelihood.events.on_nodes(likelihood.edges, result)]
         if likelihood.between is not None:
             p = in_bins(likelihood.between, result, noisy.domain)
         else:
@@ -362,12 +368,14 @@ def _observe(
     name = noisy.variable
     private.add_coord(f"{name}_cell", labels_of_cells(spec, likelihood, noisy), length=len(noisy.noisy))
     private.add_coord(f"{name}_statistic", list(noisy.statistics))
-    columns = []
+    columns: list[str | None] = []
     for axis, (dim, length) in enumerate(zip(likelihood.column_dims, likelihood.columns, strict=True)):
         columns.append(dim if dim in spec.coords else f"{name}_column_{axis}")
         if dim not in spec.coords:
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
+    if likelihood.events is not None:
+        parameters = [with_losses(likelihood.edges, parameters[-1], hazards_of_losses(private, likelihood, noisy))]
     if noisy.holds_values and noisy.distribution != "Normal":
         of_values = partial(values_of_rows, private, dims=dims[:-1]) if noise_aware else plain_values
         replacement = of_values(likelihood, noisy, parameters)
@@ -388,11 +396,3 @@ def _tabulate(private: pm.Model, noisy: NoisyStatistic, columns: list[str | None
     p = p / p.sum(axis=-1, keepdims=True) if noisy.domain.levels else one_of_two
     private.add_coord(f"{name}_level", length=max(noisy.domain.levels, 2))
     pm.Deterministic(f"{name}{TABLES}", p, dims=(f"{name}_cell", *columns, f"{name}_level"))
-
-
-def labels_of_cells(spec: ModelSpec, likelihood: Likelihood, noisy: NoisyStatistic) -> list[object] | None:
-    """Labels of the cells, where a single public index into a labelled dim makes them."""
-    if len(likelihood.inputs) != 1 or likelihood.inputs[0].labels is None or likelihood.aggregate or noisy.weights.size:
-        return None
-    labels = spec.coords.get(likelihood.inputs[0].labels)
-    return None if labels is None else [labels[int(k)] for k in noisy.inputs[0]]

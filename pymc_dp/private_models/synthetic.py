@@ -88,6 +88,11 @@ def synthesize(
     thinned, latent = _thinned(tree, sets)
     released = Release.from_datatree(tree) if SAVED in tree["privacy"].children else None
     spec = spec_of(tree, model, released)
+    if undrawn := next((likelihood for likelihood in spec.likelihoods if likelihood.again is None), None):
+        raise Refusal(
+            f"{undrawn.name} is {undrawn.distribution}, which cannot be drawn from its parameters, so there are no synthetic records. Write"
+            " it as one of PyMC's own distributions."
+        )
     given, rng = dict(given or {}), np.random.default_rng(random_seed)
     drawn = _covariates(spec, released, latent, given, rows, sets, rng)
     first = given | {name: values[0] for name, values in drawn.items()}

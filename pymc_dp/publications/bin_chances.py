@@ -21,7 +21,8 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.laws.kernel import LEAST
 from pymc_dp.models.alternatives import has_distribution
-from pymc_dp.models.binned import nodes_between, numeric, support_of
+from pymc_dp.models.binned import numeric, support_of
+from pymc_dp.models.interval_nodes import nodes_between
 from pymc_dp.models.structure import constant_value
 from pymc_dp.models.tabulated import MOST_VALUES
 from pymc_dp.privacy.accounting import Refusal

@@ -15,12 +15,14 @@ import pytensor.tensor as pt
 from pytensor import function
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.models.likelihood_rv import POTENTIAL
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import indices_into
 from pymc_dp.plans.plan import refuse_problems
 from pymc_dp.privacy.accounting import Refusal, protected
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.private_models.as_made import AsMade, as_made
+from pymc_dp.private_models.events import events_beside
 from pymc_dp.private_models.matching import difference
 from pymc_dp.private_models.rewrite import assembled, at_cells, spec_like_all, without_likelihoods
 from pymc_dp.publications.publication import Noted
@@ -126,7 +128,7 @@ def federated(model: pm.Model, releases: Mapping[str, Release], same_people: obj
     """The model with several holders' releases in place of its records; see ``published``."""
     _check_holders(releases)
     groups = _groups(same_people, releases)
-    observed = [str(variable.name) for variable in model.observed_RVs]
+    observed = [*(str(variable.name) for variable in model.observed_RVs), *_in_potentials(model, releases)]
     parts = _parts(observed, releases)
     binned = {part.likelihood for part in parts if part.statistic.domain.edges}
     binned |= {name for part in parts for name in part.statistic.binned}
@@ -137,6 +139,15 @@ def federated(model: pm.Model, releases: Mapping[str, Release], same_people: obj
     private = assembled(spec, pairs)
     private.publication = Federation(dict(releases), private.released, holders, groups, as_made(private))
     return private
+
+
+def _in_potentials(model: pm.Model, releases: Mapping[str, Release]) -> list[str]:
+    """Names of arrays, or of Potentials, whose values were released as those of a Potential: the model has these for its likelihood."""
+    each = [(holder, noisy) for holder, release in releases.items() for noisy in release.statistics]
+    released = {
+        name for holder, noisy in each if noisy.distribution == POTENTIAL for name in (noisy.variable, f"{holder}_{noisy.variable}")
+    }
+    return [name for name in map(str, (v.name for v in (*model.data_vars, *model.potentials))) if name in released]
 
 
 def by_holder(releases: Mapping | Sequence) -> dict[str, Release]:
@@ -306,7 +317,7 @@ def _check_apart(parts: Sequence[_Part], groups: tuple[tuple[str, ...], ...]) ->
 
 def _check_tables(spec: ModelSpec, pairs: Sequence[tuple[Likelihood, NoisyStatistic]], holders: Mapping[str, tuple[str, ...]]) -> None:
     """Refuse public indices of a release that lie outside the tables of the model. Nothing but indices and lengths is computed."""
-    for likelihood, noisy in pairs:
+    for likelihood, noisy in (events_beside(*pair) for pair in pairs):
         inputs = [pt.constant(value).type() for value in noisy.inputs]
         _, moved = without_likelihoods(spec, {noisy.variable: at_cells(likelihood, noisy, inputs)})
         lookups = [lookup for lookup in indices_into(moved[noisy.variable]) if lookup[0].type.dtype != "bool"]

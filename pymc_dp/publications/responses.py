@@ -17,8 +17,8 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.models.opaque import hidden_in, opaque
 from pymc_dp.models.pickled import unlisted
-from pymc_dp.models.problems import MOST_WRITTEN, numbers_in
 from pymc_dp.models.structure import arrays_above
+from pymc_dp.models.written_numbers import MOST_WRITTEN, numbers_in
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.publications.bin_chances import binned_value, chances_of

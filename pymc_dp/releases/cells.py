@@ -13,6 +13,7 @@ from pymc_dp.families.family import Sensitivity
 from pymc_dp.families.grid import POINTS
 from pymc_dp.families.residuals import FIRST, Residuals, sensitivity_of, statistics_of, worth_it
 from pymc_dp.families.scores import ROUNDS
+from pymc_dp.models.custom_density import AS_POTENTIAL
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.structure import substitute
 from pymc_dp.models.tabulated import Table
@@ -241,7 +242,7 @@ def _check_limits(planned: PlannedStatistic, inputs: tuple[np.ndarray, ...]) -> 
             raise Refusal(
                 f"{placeholder.name} is infinite for some records of {planned.likelihood.name}. A limit that is infinite where none was"
                 " reached tells what happened, and intervals would be wrong. Write the limit that was planned for every record, whether or"
-                " not it was reached; where that is not known, release a table of intervals and events (docs/bins.md)."
+                f" not it was reached; where that is not known, write {AS_POTENTIAL}."
             )
 
 

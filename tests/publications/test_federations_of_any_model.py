@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import sqrt
 
 import gallery_bins  # noqa: F401  its models are added to GALLERY
+import gallery_potentials  # noqa: F401
 import numpy as np
 import pytest
 from checks import points
