@@ -1200,6 +1200,11 @@ MUTANTS = (
         "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
     ),
     Mutant(
+        "a class that is called like one of pymc_extras", "models/allow_list.py", "home is not None and getattr(home, kind.__name__, None) is kind",
+        "kind.__name__ in OF_EXTRAS", "an operation of Python code may hold records",
+        "test_extras.py::test_a_class_of_one_s_own_of_that_name_is_refused",
+    ),
+    Mutant(
         "values that nothing clamps", "private_models/row_values.py", "return pt.clip(u, -1.0, 1.0) if noisy.domain.clamps else u", "return u",
         "exact values of rows have the law of what was released",
         "test_rewrite.py::test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released[Gamma-laplace-1.0]",

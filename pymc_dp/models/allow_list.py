@@ -55,6 +55,16 @@ PLAIN_TYPES = {"TensorType", "ScalarType", "XTensorType", "NoneTypeT", "SliceTyp
 """Types of constants and of shared variables whose values are numbers, shapes or generators."""
 
 
+OF_EXTRAS = {"GenExtremeRV": "pymc_extras.distributions.continuous"}
+"""Distributions of ``pymc_extras`` that may pass, with where they are: each has numbers for parameters and holds nothing."""
+
+
+def is_of_extras(kind: type) -> bool:
+    """Whether a class is one of ``OF_EXTRAS``, where that package has been imported."""
+    home = sys.modules.get(OF_EXTRAS.get(kind.__name__, ""))
+    return home is not None and getattr(home, kind.__name__, None) is kind
+
+
 def is_library(module: ModuleType) -> bool:
     """Whether a module is that of a trusted library; of this package only if its file is in it: folders of one's own can be added."""
     top, name = module.__name__.partition(".")[0], module.__name__

@@ -26,6 +26,7 @@ from pytensor.tensor.random.type import RandomType
 
 from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
+from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
 from pymc_dp.models.interval_nodes import NODES, nodes_between
 from pymc_dp.models.likelihood_rv import LikelihoodRV
@@ -105,8 +106,11 @@ def _single(random: Variable, make: Callable[..., Variable]) -> Parametrised:
     if type(random.owner.op) is pm.AsymmetricLaplace.rv_type:
         return Parametrised(parameters, cores, make, between=_by_distribution(_asymmetric_laplace))
     try:
+        known = not is_of_extras(type(random.owner.op))  # GenExtreme's logcdf is -inf above an upper end, where it should be 0
         pm.logcdf(random, 0.5)
     except NotImplementedError:
+        known = False
+    if not known:
         return Parametrised(parameters, cores, make, between=_by_density(lambda value, *ps: pm.logp(make(*ps), value), support_of(random)))
 
     def logcdf(value: Tensor, *parameters: Tensor) -> Tensor:

@@ -39,6 +39,7 @@ from pymc_dp.models.allow_list import (
     TOO_MUCH,
     is_library,
     is_of_a_library,
+    is_of_extras,
 )
 from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
@@ -105,7 +106,7 @@ def operation_problem(operation: Op, known: Known) -> str | None:
         return f"is a CustomDist whose functions hold {reason}" if reason else _properties_problem(operation, known)
     if kind in OWN:
         return None
-    if kind.__name__ not in OPERATIONS or not is_of_a_library(kind):
+    if not is_of_extras(kind) and (kind.__name__ not in OPERATIONS or not is_of_a_library(kind)):
         return f"passes through {kind.__name__}, an operation of Python code or one whose meaning is not known"
     return _properties_problem(operation, known)
 
