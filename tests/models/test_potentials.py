@@ -345,3 +345,24 @@ def test_another_formula_where_a_covariate_is_not_1_is_refused(other):
     likelihoods, problems = read(model)
     assert not likelihoods
     assert problems
+
+
+@pytest.mark.xfail(strict=True, reason="what the formula says where the flag is neither 0 nor 1 is not looked at")
+def test_a_status_of_three_values_is_no_flag():
+    """2 says that the event was before t: those records are counted as events at t."""
+
+    def status(t, e, *p):
+        return pt.switch(pt.eq(e, 1), pm.logp(law(*p), t), pt.switch(pt.eq(e, 2), pm.logcdf(law(*p), t), pm.logccdf(law(*p), t)))
+
+    likelihoods, problems = read(model_of(potential(status), events=np.arange(N) % 3))
+    assert not likelihoods
+    assert problems
+
+
+@pytest.mark.xfail(strict=True, reason="unknowns are tried at 0.5, 1.5 and 2.5 only")
+def test_a_factor_of_an_unknown_elsewhere_than_tried_is_seen():
+    """What rests on alpha alone is no part of a density of times."""
+    tail = potential(lambda t, e, alpha, scale: by_product(t, e, alpha, scale) - pt.switch(alpha > 3, 5 * alpha, 0))
+    likelihoods, problems = read(model_of(tail))
+    assert not likelihoods
+    assert problems
