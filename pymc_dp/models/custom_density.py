@@ -79,13 +79,15 @@ def is_density(density: Callable[..., Tensor], parameters: Sequence[Variable]) -
 
 
 def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[..., Tensor], parameters: Sequence[Variable]) -> bool:
-    """Whether two functions are the logarithms of a density and of the probability of what is larger, at most of their unknowns.
+    """Whether two functions are the logarithms of a density and of the probability of what is larger.
+
+    They must be so at most of their unknowns, and at all data beside these.
 
     Between any two of ``POINTS`` above 0 survival falls by the integral of the density. It is 1 at 0, where formulas of times begin, or
-    else 1 less the integral up to the first of them. Where either is no number, or survival is no probability, parameters do not go
-    together, and do not count.
+    else 1 less the integral up to the first of them. Where either is no number, or there are no events at all, parameters do not go
+    together, and do not count, and neither do unknowns of which survival is no probability at any data.
     """
-    rows, _ = _tried(parameters)
+    rows, told = _tried(parameters)
     nodes, log_weights, pieces = nodes_between(POINTS, -np.inf, np.inf)
     ends = np.array([NEAR, *POINTS[POINTS > 0]])
     with np.errstate(all="ignore"):
@@ -96,10 +98,14 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
     first = len(POINTS) - len(ends) + 2
     expected, below = between[:, first:], between[:, :first].sum(axis=1)
     found = -np.diff(larger[:, 1:], axis=1)
-    counts = np.isfinite(expected).all(axis=1) & np.isfinite(found).all(axis=1) & (np.abs(larger - 0.5) <= 0.5 + ALIKE).all(axis=1)
+    numbers = np.isfinite(expected).all(axis=1) & np.isfinite(found).all(axis=1)
+    numbers &= (expected.sum(axis=1) > ALIKE) | (found.sum(axis=1) > ALIKE)
+    counts = numbers & (np.abs(larger - 0.5) <= 0.5 + ALIKE).all(axis=1)
     starts_whole = np.minimum(1 - larger[:, 0], np.abs(1 - larger[:, 1] - below)) <= ALIKE
-    same = counts & starts_whole & (np.abs(found - expected) <= ALIKE).all(axis=1) & (expected.sum(axis=1) > ALIKE)
-    return bool(2 * same.sum() > counts.sum())
+    same = counts & starts_whole & (np.abs(found - expected) <= ALIKE).all(axis=1)
+    tried = counts.reshape(-1, told).any(axis=1)
+    at_all = tried & (same | ~numbers).reshape(-1, told).all(axis=1)
+    return bool(2 * at_all.sum() > tried.sum())
 
 
 def _same_integrals(density: Callable[..., Tensor], parameters: Sequence[Variable], *, everywhere: bool = False) -> tuple[bool, bool]:

@@ -21,7 +21,7 @@ from pymc_dp.models.event_tables import EventLaw
 from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
-from pymc_dp.models.observed import Observed, array_behind, plain_number
+from pymc_dp.models.observed import Observed, array_behind, is_rounded, plain_number
 from pymc_dp.models.predictor import public_predictor
 from pymc_dp.models.private_levels import is_level, outside_indices
 from pymc_dp.models.probabilities import ADD_UP, check_add_up
@@ -266,7 +266,7 @@ def _outcome_not_in_bins(observed: Observed, distribution: str, in_bins: Iterabl
 
 def _check_arrays(arrays: ModelArrays, observed: Observed) -> None:
     """Refuse what must not stand above a likelihood, or above a prior as well as above it."""
-    if arrays.aggregate and observed.random.type.dtype == "float32":
+    if arrays.aggregate and is_rounded(observed):
         raise Unreduced('PyTensor was set to float32 when the model was made. Set pytensor.config.floatX = "float64" before')
     if observed.ndim == 0:
         total = ', or a total of individuals as observed=[total] with unit="individual"'

@@ -34,7 +34,8 @@ class Written:
         """The function of arrays that broadcast against each other."""
         whole = pt.zeros_like(sum(parameters, value * 1.0))
         flat = [(argument + whole).reshape((-1,)) for argument in (value, *parameters)]
-        return substitute(self.graph, dict(zip(self.vectors, flat, strict=True))).reshape(whole.shape)
+        of_all = substitute(self.graph, dict(zip(self.vectors, flat, strict=True))) + pt.zeros_like(flat[0])  # it may rest on none
+        return of_all.reshape(whole.shape)
 
 
 class LikelihoodRV(RandomVariable):

@@ -29,6 +29,7 @@ from pymc_dp.models.structure import (
     arrays_above,
     constant_value,
     is_array,
+    is_unknown,
     is_wrapping,
     puts_together,
     substitute,
@@ -246,6 +247,16 @@ def _without_mask(parameter: Variable, missing: Variable | None) -> Variable:
     # Of a multivariate likelihood whole values are missing, so its mask has fewer axes.
     masked = masks and all(mask.type.shape == missing.type.shape[: mask.type.ndim] for mask in masks)
     return inner if masked else parameter
+
+
+def is_rounded(observed: Observed) -> bool:
+    """Whether PyMC gave values fewer bits than were written, as far as types tell: the array's own, or those of unknowns above it.
+
+    Rounding adds to how far one individual moves a value, and 32,768 in 16 bits is -32,768.
+    """
+    unknowns = {v.type.dtype for v in above([observed.random]) if is_unknown(v)}
+    array = "" if observed.array is None else observed.array.type.dtype
+    return bool(unknowns & {"float16", "float32"}) or array in ("float16", "float32", "int8", "int16")
 
 
 def plain_number(parameter: Variable) -> float | None:

@@ -138,7 +138,13 @@ def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[Likel
         raise Unreduced(f"it {reason}, which may hold records. Write it with PyTensor operations")
     if sum(map(numbers_in, expressions)) > MOST_WRITTEN:
         raise Unreduced("many single numbers stand in it, as a loop over records would write them. Write them as an array")
-    formula = sum(_by_record(expression) for expression in expressions)
+    parts = [part for expression in expressions for part in _by_record(expression)]
+    for part in parts:
+        _check_entries(part, array, {})  # before they are added: how many records were selected decides whether they can be
+    try:
+        formula = sum(parts)
+    except ValueError:
+        raise Unreduced("it has sums over arrays of several lengths. Write one Potential for each") from None
     if formula.type.ndim != 1:
         raise Unreduced("it has another number of axes than its values. Write one number per record, or their sum")
     formula = substitute(formula, {}, (CheckAndRaise,))
@@ -165,22 +171,45 @@ def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[Likel
     return found[0]
 
 
-def _by_record(expression: Variable) -> Variable:
-    """What a Potential says of every record, of which it is the sum, or which it has one by one."""
+def _by_record(expression: Variable) -> list[Variable]:
+    """What a Potential says of every record, of which it is the sum, or which it has one by one: parts that are to be added."""
     node = expression.owner
     if expression.type.ndim or node is None:
-        return expression
+        return [expression]
     if isinstance(node.op, PASSED):
         return _by_record(node.inputs[0])
     if isinstance(node.op, CAReduce) and scalar_name(node.op) == "Add":
-        return node.inputs[0]
+        if node.inputs[0].type.shape == (1,):  # beside others it would be taken for one of every record
+            raise Unreduced("it has the sum of one number beside that over records. Write this as a Potential of its own")
+        return [node.inputs[0]]
     if scalar_name(node.op) == "Add":
-        return sum(map(_by_record, node.inputs))
+        return [part for operand in node.inputs for part in _by_record(operand)]
     if scalar_name(node.op) == "Sub":
-        return _by_record(node.inputs[0]) - _by_record(node.inputs[1])
+        return [*_by_record(node.inputs[0]), *(-part for part in _by_record(node.inputs[1]))]
     if scalar_name(node.op) == "Neg":
-        return -_by_record(node.inputs[0])
+        return [-part for part in _by_record(node.inputs[0])]
     raise Unreduced("it is more than a sum over records. Write the sum over records as a Potential of its own")
+
+
+def _check_entries(variable: Variable, array: Variable, done: dict[Variable, bool]) -> bool:
+    """Whether a part rests on an array, whose entries it then meets one by one; ``done`` is what was found so far."""
+    if variable not in done:
+        done[variable] = variable is array
+        if variable is not array and variable.owner is not None and not is_unknown(variable):
+            for operand in _entries(variable):
+                done[variable] |= _check_entries(operand, array, done)
+            if done[variable]:
+                _check_entry(variable)
+    return done[variable]
+
+
+def _check_entry(variable: Variable) -> None:
+    """Refuse an operation that does not meet the entries of values one by one."""
+    node = variable.owner
+    if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):
+        raise Unreduced(
+            f"it passes its values through {type(node.op).__name__}, which may mix or select records. {FORMS[0].upper()}{FORMS[1:]}"
+        )
 
 
 class _Formula:
@@ -211,16 +240,8 @@ class _Formula:
             return []
         if not self._rests_on_values(variable):
             return [] if _is_number(variable) else [variable]
-        self._check(variable)
+        _check_entry(variable)
         return list(dict.fromkeys(part for operand in _entries(variable) for part in self._cut(operand)))
-
-    def _check(self, variable: Variable) -> None:
-        """Entries of the values are met one by one on their way."""
-        node = variable.owner
-        if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):
-            raise Unreduced(
-                f"it passes its values through {type(node.op).__name__}, which may mix or select records. {FORMS[0].upper()}{FORMS[1:]}"
-            )
 
     def _apart(self, parts: list[Variable]) -> list[Variable]:
         """Parts of which no two rest on one unknown or array, as far as they can be followed."""

@@ -299,3 +299,70 @@ def test_without_losses_events_have_the_probabilities_of_their_distribution():
     np.testing.assert_allclose(found[:3], expected, rtol=1e-6)
     assert (found[3:] < 1e-10).all()
     assert (found >= LEAST).all()
+
+
+def selected(t, e, alpha, scale):
+    """Times of events, and all others: how many there are of each is in the shape of what is selected."""
+    events = e.get_value() == 1
+    pm.Potential("like", pm.logp(law(alpha, scale), t[events]).sum() + pm.logccdf(law(alpha, scale), t[~events]).sum())
+
+
+def test_how_many_records_were_selected_does_not_change_the_refusal():
+    """Two sums were added before they were looked at, which failed unless both were of as many records."""
+    words = []
+    for events in (N // 2, N // 2 + 1):
+        with pytest.raises(pmdp.Refusal, match="AdvancedSubtensor") as refusal:
+            pmdp.release(model_of(selected, events=(np.arange(N) < events).astype(int)), epsilon=1.0, bounds=TIMES)
+        words.append(str(refusal.value))
+    assert words[0] == words[1]
+
+
+def one_for_all(t, e, alpha, scale):
+    sigma = pm.HalfNormal("sigma", shape=1)
+    pm.Potential("like", -(((t - alpha) / sigma) ** 2 / 2).sum() - pt.log(sigma).sum())
+
+
+NO_LIKELIHOODS = {
+    "a term counted once is none of every record": one_for_all,
+    "no formula of some": potential(lambda t, e, *p: e * pm.logp(law(*p), t)),
+}
+
+
+@pytest.mark.parametrize("name", NO_LIKELIHOODS)
+def test_what_is_no_likelihood_of_every_record_is_refused(name):
+    likelihoods, problems = read(model_of(NO_LIKELIHOODS[name]))
+    assert not likelihoods
+    assert problems
+
+
+@pytest.mark.parametrize("other", [lambda *of: 3 * by_product(*of), lambda t, e, *p: pm.logcdf(law(*p), t), lambda *of: 0.0])
+def test_another_formula_where_a_covariate_is_not_1_is_refused(other):
+    """Of a condition on data most values that are tried say yes; where it says no the formula was none, and was read."""
+    with pm.Model() as model:
+        t, e, x = pm.Data("t", T), pm.Data("e", FLAGS), pm.Data("x", X)
+        of = t, e, pm.Gamma("alpha", 2, 1), pm.math.exp(pm.Normal("a"))
+        pm.Potential("like", pt.switch(pt.eq(x, 1), by_product(*of), other(*of)).sum())
+    likelihoods, problems = read(model)
+    assert not likelihoods
+    assert problems
+
+
+@pytest.mark.xfail(strict=True, reason="what the formula says where the flag is neither 0 nor 1 is not looked at")
+def test_a_status_of_three_values_is_no_flag():
+    """2 says that the event was before t: those records are counted as events at t."""
+
+    def status(t, e, *p):
+        return pt.switch(pt.eq(e, 1), pm.logp(law(*p), t), pt.switch(pt.eq(e, 2), pm.logcdf(law(*p), t), pm.logccdf(law(*p), t)))
+
+    likelihoods, problems = read(model_of(potential(status), events=np.arange(N) % 3))
+    assert not likelihoods
+    assert problems
+
+
+@pytest.mark.xfail(strict=True, reason="unknowns are tried at 0.5, 1.5 and 2.5 only")
+def test_a_factor_of_an_unknown_elsewhere_than_tried_is_seen():
+    """What rests on alpha alone is no part of a density of times."""
+    tail = potential(lambda t, e, alpha, scale: by_product(t, e, alpha, scale) - pt.switch(alpha > 3, 5 * alpha, 0))
+    likelihoods, problems = read(model_of(tail))
+    assert not likelihoods
+    assert problems
