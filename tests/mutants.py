@@ -1200,6 +1200,21 @@ MUTANTS = (
         "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
     ),
     Mutant(
+        "a flag of three values", "models/potentials.py", 'return flag.type.dtype == "bool" or says_no_more(', 'return True or says_no_more(',
+        "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
+    ),
+    Mutant(
+        "parts are added before they are looked at", "models/potentials.py", "        _check_entries(part, array, {})", "        pass",
+        "no refusal says how many records were selected",
+        "test_potentials.py::test_how_many_records_were_selected_does_not_change_the_refusal",
+    ),
+    Mutant(
+        "values that were rounded before the model had them", "models/observed.py",
+        'bool(unknowns & {"float16", "float32"}) or array in ("float16", "float32", "int8", "int16")',
+        'observed.random.type.dtype == "float32"', "one individual moves a value by as much as is paid for",
+        "test_privacy_routes.py::test_values_that_were_rounded_before_the_model_had_them_are_refused[16777217.0-data_in_float32]",
+    ),
+    Mutant(
         "a class that is called like one of pymc_extras", "models/allow_list.py", "home is not None and getattr(home, kind.__name__, None) is kind",
         "kind.__name__ in OF_EXTRAS", "an operation of Python code may hold records",
         "test_extras.py::test_a_class_of_one_s_own_of_that_name_is_refused",

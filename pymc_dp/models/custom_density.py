@@ -108,6 +108,21 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
     return bool(2 * at_all.sum() > tried.sum())
 
 
+def says_no_more(
+    other: Callable[..., Tensor], density: Callable[..., Tensor], survival: Callable[..., Tensor], parameters: Sequence[Variable]
+) -> bool:
+    """Whether a formula at a flag of 2 is that at 1 or at 0, as a condition has it, or 2 times the one less the other, as a product has it.
+
+    Compared at ``POINTS`` above 0, where all three are numbers.
+    """
+    rows, _ = _tried(parameters)
+    found, event, none = (_values(of, rows, POINTS[POINTS > 0]) for of in (other, density, survival))
+    numbers = np.isfinite(found) & np.isfinite(event) & np.isfinite(none)
+    with np.errstate(all="ignore"):
+        several = (event, none, 2 * event - none)
+        return any(np.allclose(found[numbers], one[numbers], rtol=ALIKE, atol=ALIKE) for one in several)
+
+
 def _same_integrals(density: Callable[..., Tensor], parameters: Sequence[Variable], *, everywhere: bool = False) -> tuple[bool, bool]:
     """Whether a function integrates to the same at all data, at most of its unknowns; and whether to the same at most of these, too.
 

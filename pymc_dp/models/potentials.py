@@ -18,7 +18,7 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 
-from pymc_dp.models.custom_density import is_density, is_density_and_survival
+from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_no_more
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.opaque import opaque
 from pymc_dp.models.reduction import ENTRY_BY_ENTRY
@@ -160,7 +160,7 @@ def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[Likel
             density, survival = (function.written({flag: told}) for told in (True, False))
         except Unreduced:
             continue
-        if is_density_and_survival(density, survival, function.parameters):
+        if is_density_and_survival(density, survival, function.parameters) and _is_flag(function, flag, density, survival):
             found.append((LikelihoodRV(density, survival), [*function.parameters, flag]))
     if len(found) != 1:
         raise Unreduced(
@@ -169,6 +169,11 @@ def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[Likel
             f"{PLAIN if any(isinstance(v, Constant) for v in [array, *flags]) else ''}"
         )
     return found[0]
+
+
+def _is_flag(function: "_Formula", flag: Variable, density: Callable[..., Variable], survival: Callable[..., Variable]) -> bool:
+    """Whether a flag tells two cases apart and no third one: at 2 the formula says nothing that follows from neither."""
+    return flag.type.dtype == "bool" or says_no_more(function.written({flag: 2}), density, survival, function.parameters)
 
 
 def _by_record(expression: Variable) -> list[Variable]:
@@ -254,8 +259,8 @@ class _Formula:
             inner = [operand for operand in _entries(opened) if not _is_number(operand)]
             parts = [*parts[:place], *inner, *parts[place + 1 :]]
 
-    def written(self, told: dict[Variable, bool] | None = None) -> Written:
-        """The formula of one vector of values and one of each parameter; the entries of some arrays are ``told`` to be 1 or 0."""
+    def written(self, told: dict[Variable, float] | None = None) -> Written:
+        """The formula of one vector of values and one of each parameter; the entries of some arrays are ``told`` to be a number."""
         vectors = [pt.dvector(f"argument_{k}") for k in range(1 + len(self.parameters))]
         [value] = [array for array in self._of if array not in (told or {})]
         done: dict[Variable, Variable] = {value: vectors[0]}

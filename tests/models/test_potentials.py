@@ -347,7 +347,6 @@ def test_another_formula_where_a_covariate_is_not_1_is_refused(other):
     assert problems
 
 
-@pytest.mark.xfail(strict=True, reason="what the formula says where the flag is neither 0 nor 1 is not looked at")
 def test_a_status_of_three_values_is_no_flag():
     """2 says that the event was before t: those records are counted as events at t."""
 
