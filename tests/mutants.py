@@ -1089,8 +1089,8 @@ MUTANTS = (
         "what lies in a bin is a probability", "test_potentials.py::test_a_flag_that_leaves_values_without_a_density_is_none",
     ),
     Mutant(
-        "any two functions taken for density and survival", "models/custom_density.py", "return bool(2 * same.sum() > counts.sum())", "return True",
-        "a Potential is read as what it says", "test_potentials.py::test_what_is_not_understood_is_refused[no Jacobian]",
+        "any two functions taken for density and survival", "models/custom_density.py", "return bool(2 * at_all.sum() > tried.sum())", "return True",
+        "a Potential is read as what it says", "test_potentials.py::test_what_is_not_understood_is_refused[survival of another law]",
     ),
     Mutant(
         "values that are sorted on their way", "models/potentials.py",
@@ -2168,7 +2168,7 @@ MUTANTS = (
     ),
     Mutant(
         "a Poisson sum that weighs records by their exposure", "models/predictor.py",
-        "parameter = _without_exposure(parameter) if family.DISTRIBUTION in MEANS else parameter", "pass",
+        "parameter = _without_exposure(parameter) if SCALES.get(family.DISTRIBUTION) == k else parameter", "pass",
         "the sum of counts is what the likelihood needs", "test_projection.py::test_features_of_the_linear_predictor[exposed_at_a_rate-]",
     ),
     Mutant(

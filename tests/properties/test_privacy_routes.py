@@ -641,7 +641,7 @@ def test_a_parameter_for_every_row_is_told_of_means_over_people(of_values, exact
     with pm.Model() as model:
         VALUES[of_values](pm.Normal("theta", shape=4), np.array([1.0, 2.0, 4.0, 3.0]))
     with pytest.raises(pmdp.Refusal, match=r"means of many people.*unit=pymc_dp\.Individual\(moves=m\)"):
-        pmdp.release(model, epsilon=1.0, bounds={"y": (0, 10)})
+        pmdp.release(model, epsilon=1.0, bounds={"y": pmdp.Bins(0, 10)})
     released = pmdp.release(model, epsilon=1e6, unit=pmdp.Individual(moves=1), bounds={"y": (0, 10)})
     np.testing.assert_allclose(5 + 5 * released["y"].values.ravel(), [1, 2, 4, 3], atol=1e-3)
     pmdp.rewrite(model, released).point_logps()

@@ -298,9 +298,11 @@ def test_counts_with_bounds_of_their_own_and_a_private_number_are_variables_of_t
 def test_a_likelihood_in_a_potential_is_named_whatever_bounds_are_given(bounds):
     with pm.Model() as model:
         pm.Potential("lik", pm.logp(pm.Normal.dist(pm.Normal("mu"), 1), pm.Data("x", np.linspace(0, 1, N))).sum())
-    with pytest.raises(pmdp.Refusal, match=r"^The Potential lik touches .*\. Write the likelihood as an observed variable"):
+    words = r'^The Potential lik touches .* say in which bins that is counted: bounds=\{"t": pymc_dp\.Bins\(lower, upper\)\}'
+    with pytest.raises(pmdp.Refusal, match=words):
         pmdp.release(model, epsilon=1.0, bounds=bounds)
     assert "The Potential lik touches" in flat(pmdp.inspect(model, bounds=bounds))
+    assert pmdp.release(model, epsilon=1.0, bounds={"x": pmdp.Bins(0, 1, 8)})["x"].noisy.size == 8  # as it says
 
 
 def looked_up_in_the_graph(r, lookup):
