@@ -1200,6 +1200,11 @@ MUTANTS = (
         "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
     ),
     Mutant(
+        "numbers of arrays are compared", "models/potentials.py", "numbers = not is_array(one) and not is_array(other)", "numbers = True",
+        "no numbers of records decide how a Potential is read",
+        "test_potentials.py::test_no_numbers_of_arrays_decide_whether_two_expressions_are_one[0.0]",
+    ),
+    Mutant(
         "a flag of three values", "models/potentials.py", 'return flag.type.dtype == "bool" or says_no_more(', 'return True or says_no_more(',
         "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
     ),

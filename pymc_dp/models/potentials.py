@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelNamed, ModelObservedRV, ModelPotential
-from pytensor.graph.basic import Constant, Variable, equal_computations
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
@@ -271,7 +271,7 @@ class _Formula:
 
         def visit(variable: Variable) -> Variable:
             if variable not in done:
-                twin = next((k for k in known if _alike(k, variable)), None)
+                twin = next((k for k in known if alike(k, variable)), None)
                 done[variable] = done[twin] if twin is not None else variable if variable.owner is None else _simplified(variable, visit)
             return done[variable]
 
@@ -348,19 +348,31 @@ def _is_root(variable: Variable) -> bool:
     return is_array(without_casts(variable))
 
 
-def _alike(one: Variable, other: Variable) -> bool:
-    """Whether two expressions are written alike."""
-    if one is other:
-        return True
-    if one.type != other.type or one.owner is None or other.owner is None or one.owner.op != other.owner.op:
-        return False
-    return _leaves(one) == _leaves(other) and equal_computations([one], [other])
+def alike(one: Variable, other: Variable, done: dict[tuple[Variable, Variable], bool] | None = None) -> bool:
+    """Whether two expressions are written alike: the same operations on the same arrays and unknowns. No array's numbers are compared.
+
+    ``done`` is what was found of pairs so far.
+    """
+    done = {} if done is None else done
+    if one is other or (one, other) in done:
+        return done.get((one, other), True)
+    if one.type != other.type:
+        found = False
+    elif one.owner is None or other.owner is None:
+        numbers = not is_array(one) and not is_array(other)
+        found = numbers and isinstance(one, Constant) and isinstance(other, Constant) and bool(one.equals(other))
+    else:
+        pairs = list(zip(one.owner.inputs, other.owner.inputs, strict=False))
+        same = one.owner.op == other.owner.op and len(one.owner.inputs) == len(other.owner.inputs) and not is_unknown(one)
+        found = same and one.index == other.index and all(alike(*pair, done) for pair in pairs)
+    done[one, other] = found
+    return found
 
 
 def _distinct(parts: Sequence[Variable]) -> list[Variable]:
     """Parts, each once, of those written alike the first."""
     kept: list[Variable] = []
     for part in parts:
-        if not any(_alike(part, other) for other in kept):
+        if not any(alike(part, other) for other in kept):
             kept.append(part)
     return kept

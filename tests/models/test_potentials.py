@@ -14,6 +14,7 @@ from pymc_dp.models.binned import parametrised_in_bins
 from pymc_dp.models.event_tables import EventLaw, with_losses
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.model_arrays import arrays_of
+from pymc_dp.models.potentials import alike
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.structure import Unreduced
 
@@ -315,6 +316,18 @@ def test_how_many_records_were_selected_does_not_change_the_refusal():
             pmdp.release(model_of(selected, events=(np.arange(N) < events).astype(int)), epsilon=1.0, bounds=TIMES)
         words.append(str(refusal.value))
     assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("more", [0.0, 1.0])
+def test_no_numbers_of_arrays_decide_whether_two_expressions_are_one(more):
+    """Two arrays of equal numbers are two: a - b was b - a where all records had a = b."""
+    a, b = pt.constant(np.arange(3.0)), pt.constant(np.arange(3.0) + more)
+    unknown = pm.Normal.dist()
+    assert alike(pt.exp(a - b), pt.exp(a - b))
+    assert alike(a * unknown + 2.0, a * unknown + 2.0)
+    assert not alike(a - b, b - a)
+    assert not alike(a * unknown + 2.0, a * unknown + 3.0)
+    assert not alike(a * unknown, b * unknown)
 
 
 def one_for_all(t, e, alpha, scale):
