@@ -1114,11 +1114,11 @@ MUTANTS = (
         "the private model is that of the user", "test_events.py::test_every_number_stands_where_it_belongs[none-switch]",
     ),
     Mutant(
-        "events before the first edge lost", "models/event_tables.py", "by_event[..., :1] + before", "by_event[..., :1]",
+        "events before the first edge lost", "models/event_tables.py", "leaving * share + before", "leaving * share",
         "probabilities add up to 1", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
     ),
     Mutant(
-        "losses that take nobody out", "models/event_tables.py", "    staying = at_edges * kept\n", "    staying = at_edges\n",
+        "losses that take nobody out", "models/event_tables.py", "np.triu(np.ones((K, K)), 1)", "np.zeros((K, K))",
         "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
     ),
     Mutant(

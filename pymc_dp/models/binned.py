@@ -28,7 +28,7 @@ from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
-from pymc_dp.models.interval_nodes import NODES, nodes_between
+from pymc_dp.models.interval_nodes import nodes_between, sums_between
 from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.opaque import operation_problem
 from pymc_dp.models.reduction import Reduction
@@ -337,9 +337,7 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
         nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
         log_mass = at_points(logp, nodes, parameters) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
-        in_pieces = mass.reshape((*(mass.shape[k] for k in range(mass.type.ndim - 1)), len(nodes) // NODES, NODES)).sum(axis=-1)
-        ends = np.cumsum([0, *pieces])
-        sums = pt.stack([in_pieces[..., start:end].sum(axis=-1) for start, end in pairwise(ends)], axis=-1)
+        sums = sums_between(mass, pieces)
         return _padded(sums / sums.sum(axis=-1, keepdims=True), below, above)
 
     return between

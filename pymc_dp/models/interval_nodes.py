@@ -1,8 +1,11 @@
 """Nodes and weights of quadrature between points, and from the outermost of them to the ends of a support, which may be infinite."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+
+from pymc_dp.laws.kernel import Tensor
 
 NODES = 16
 """Of Gauss-Legendre quadrature between two points. A density a twentieth as wide as a bin is still found."""
@@ -21,6 +24,14 @@ def nodes_between(points: np.ndarray, lower: float, upper: float) -> tuple[np.nd
     pieces = [len(nodes) // NODES for nodes, _ in parts]
     nodes, log_weights = (np.concatenate(several) for several in zip(*parts, strict=True))
     return nodes, log_weights, pieces if len(points) else [sum(pieces)]
+
+
+def sums_between(at_nodes: Tensor, pieces: Sequence[int]) -> Tensor:
+    """Sums (..., K) over the nodes of each interval of what is given at all nodes (..., T); ``pieces`` are those of ``nodes_between``.
+
+    By a product with a matrix, because an operation for each interval, and its gradient, take seconds each to compile.
+    """
+    return at_nodes @ np.repeat(np.eye(len(pieces)), np.array(pieces) * NODES, axis=0)
 
 
 def _between_points(start: float, end: float) -> tuple[np.ndarray, np.ndarray]:

@@ -261,7 +261,7 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
     if noisy.tabulated:
         assert likelihood.make is not None
         if likelihood.events is not None:
-            return [likelihood.events.on_nodes(likelihood.edges, result)]
+            return [likelihood.events.at_times(likelihood.edges, result)]
         if likelihood.between is not None:
             p = in_bins(likelihood.between, result, noisy.domain)
         else:

@@ -270,8 +270,8 @@ def written(of, many):
 
 def probabilities(edges, hazards, alpha=1.3, beta=5.0):
     weibull = EventLaw(*(written(lambda t, a, b, of=of: of(pm.Weibull.dist(a, b), t), 2) for of in (pm.logp, pm.logccdf)))
-    on_nodes = weibull.on_nodes(edges, [pt.constant([alpha]), pt.constant([beta])])
-    return pytensor.function([], with_losses(edges, on_nodes, pt.constant([hazards])), mode="FAST_COMPILE")()[0]
+    at_times = weibull.at_times(edges, [pt.constant([alpha]), pt.constant([beta])])
+    return pytensor.function([], with_losses(edges, at_times, pt.constant([hazards])), mode="FAST_COMPILE")()[0]
 
 
 @pytest.mark.parametrize("alpha", [0.6, 1.0, 3.5])
