@@ -1205,8 +1205,21 @@ MUTANTS = (
         "test_potentials.py::test_no_numbers_of_arrays_decide_whether_two_expressions_are_one[0.0]",
     ),
     Mutant(
-        "a flag of three values", "models/potentials.py", 'return flag.type.dtype == "bool" or says_no_more(', 'return True or says_no_more(',
+        "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
         "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
+    ),
+    Mutant(
+        "a status that is not 1 is the nearest of 1 and 0", "releases/statistics.py", "if placeholder.only is None else _compared(", "if True else _compared(",
+        "an event is what the formula says is one", "test_events.py::test_a_status_of_other_numbers_tells_what_its_condition_says[1 alone-int-in the model]",
+    ),
+    Mutant(
+        "private lengths of arrays in a Potential", "models/potentials.py", "(expressions, {}) if sized else of_any_length(expressions)", "(expressions, {})",
+        "where it is private no number of records decides what is read", "test_any_length.py::test_a_single_record_is_read_as_several_are[summed-1]",
+    ),
+    Mutant(
+        "an array that is made as long as the records", "models/any_length.py", "if any(repeated.type.ndim != repeated.owner.inputs[0].type.ndim for", "if any(False for",
+        "where it is private no number of records decides what is read",
+        "test_any_length.py::test_an_array_as_long_as_the_records_is_refused_whatever_its_length",
     ),
     Mutant(
         "parts are added before they are looked at", "models/potentials.py", "        _check_entries(part, array, {})", "        pass",

@@ -108,19 +108,25 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
     return bool(2 * at_all.sum() > tried.sum())
 
 
-def says_no_more(
-    other: Callable[..., Tensor], density: Callable[..., Tensor], survival: Callable[..., Tensor], parameters: Sequence[Variable]
-) -> bool:
-    """Whether a formula at a flag of 2 is that at 1 or at 0, as a condition has it, or 2 times the one less the other, as a product has it.
+def says_what(
+    flag: float,
+    other: Callable[..., Tensor],
+    density: Callable[..., Tensor],
+    survival: Callable[..., Tensor],
+    parameters: Sequence[Variable],
+) -> frozenset[str]:
+    """What a formula says where a flag is neither 1 nor 0.
 
+    "event" or "none" where it is that at 1 or at 0, as a condition has it, and "line" where it is what a product makes of both.
     Compared at ``POINTS`` above 0, where all three are numbers.
     """
     rows, _ = _tried(parameters)
     found, event, none = (_values(of, rows, POINTS[POINTS > 0]) for of in (other, density, survival))
     numbers = np.isfinite(found) & np.isfinite(event) & np.isfinite(none)
     with np.errstate(all="ignore"):
-        several = (event, none, 2 * event - none)
-        return any(np.allclose(found[numbers], one[numbers], rtol=ALIKE, atol=ALIKE) for one in several)
+        several = {"event": event, "none": none, "line": flag * event + (1 - flag) * none}
+        alike = {name: np.allclose(found[numbers], one[numbers], rtol=ALIKE, atol=ALIKE) for name, one in several.items()}
+    return frozenset(name for name in several if alike[name])
 
 
 def _same_integrals(density: Callable[..., Tensor], parameters: Sequence[Variable], *, everywhere: bool = False) -> tuple[bool, bool]:

@@ -1,6 +1,6 @@
 """What says of every value whether an event was seen there: an input of a likelihood that is a part of what is observed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pytensor.graph.basic import Variable
@@ -13,6 +13,31 @@ from pymc_dp.models.structure import Unreduced
 
 LEVELS = frozenset((0, 1))
 """What it can be: 1 of an event."""
+
+
+def only_flag(told: Callable[[float], frozenset[str]]) -> float | None:
+    """The one flag that means what it says, 1 or 0, where any other means the opposite; None where the nearest of both counts.
+
+    So ``e == 1`` says of a status of 2 that there was no event, and ``e != 0`` of -1 that there was one.
+
+    Parameters
+    ----------
+    told : callable
+        From a flag to what the formula says there: see ``says_what``.
+
+    Raises
+    ------
+    Unreduced
+        Where other numbers are told apart.
+    """
+    above, below = told(2), told(-1)
+    if above & {"event", "line"} and below & {"none", "line"}:
+        return None
+    if "none" in above & below:
+        return 1.0
+    if "event" in above & below:
+        return 0.0
+    raise Unreduced("what says whether there was an event has more meanings than two. Write 1 of an event and 0 of any other record")
 
 
 def with_events(
@@ -33,7 +58,7 @@ def with_events(
         raise Unreduced(f"{name} is a part of what is observed, and so private. Leave it out of public")
     if flag.parent:
         raise Unreduced(f"{flag.name} is a part of what is observed here, and is observed by itself as well. Leave one of the two out")
-    told = tuple(replace(i, event=True, limits=(0.0, 1.0)) if i is flag else i for i in inputs)
+    told = tuple(replace(i, event=True, only=operation.only, limits=(0.0, 1.0)) if i is flag else i for i in inputs)
     return told, EventLaw(operation.density, operation.survival)
 
 

@@ -47,15 +47,17 @@ class LikelihoodRV(RandomVariable):
         The logarithm of it.
     survival : Written or None
         The logarithm of the probability of what is larger than a value, where flags say of which values no more is known.
+    only : float or None
+        The one flag that means what it says, 1 or 0, where any other means the opposite; None where the nearest of both counts.
     """
 
     name = "potential"
     dtype = "float64"
     _print_name = (POTENTIAL, f"\\operatorname{{{POTENTIAL}}}")
-    __props__ = ("density", "survival")
+    __props__ = ("density", "survival", "only")
 
-    def __init__(self, density: Written, survival: Written | None = None) -> None:
-        self.density, self.survival = density, survival
+    def __init__(self, density: Written, survival: Written | None = None, only: float | None = None) -> None:
+        self.density, self.survival, self.only = density, survival, only
         many = len(density.vectors) - 1 + (survival is not None)
         super().__init__(signature=f"{','.join(['()'] * many)}->()")
 

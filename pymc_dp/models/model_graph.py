@@ -60,7 +60,7 @@ def graph_of(model: pm.Model, latents: Mapping[str, int | None], *, sized: bool,
     with _TAKING_TURNS:
         initial = {rv.name: value for rv, value in model.rvs_to_initial_values.items() if value is not None}
         graph = _converted(model)
-    unread = of_posterior(graph) if rowwise else observe_potentials(graph, binned)
+    unread = of_posterior(graph) if rowwise else observe_potentials(graph, binned, sized=sized)
     _observe_latents(graph, latents, sized)
     if rowwise:
         lower_priors(graph)

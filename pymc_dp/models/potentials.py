@@ -6,6 +6,7 @@ declares and what the formula says of made-up numbers; no value of a record is r
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +19,9 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.shape import SpecifyShape
 
-from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_no_more
+from pymc_dp.models.any_length import of_any_length
+from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_what
+from pymc_dp.models.event_flags import only_flag
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.opaque import opaque
 from pymc_dp.models.reduction import ENTRY_BY_ENTRY
@@ -57,7 +60,7 @@ FORMS = (
 """What a Potential may say of every record."""
 
 
-def observe_potentials(graph: FunctionGraph, binned: Collection[str]) -> dict[str, str]:
+def observe_potentials(graph: FunctionGraph, binned: Collection[str], *, sized: bool) -> dict[str, str]:
     """Turn Potentials into observed variables, if they are likelihoods of what is counted in bins.
 
     Parameters
@@ -66,6 +69,8 @@ def observe_potentials(graph: FunctionGraph, binned: Collection[str]) -> dict[st
         PyMC's graph of a model, which is changed.
     binned : collection of str
         The names for which bins were declared: of arrays, or of a Potential itself where its arrays have none.
+    sized : bool
+        Whether the number of records is public; if not, no length of an array decides anything.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def observe_potentials(graph: FunctionGraph, binned: Collection[str]) -> dict[st
     reasons: dict[str, str] = {}
     for array, group in _candidates(potentials, arrays, names, binned):
         try:
-            found.append((array, group, *_likelihood([v.owner.inputs[0] for v in group], array)))
+            found.append((array, group, *_likelihood([v.owner.inputs[0] for v in group], array, sized=sized)))
         except (Unreduced, RecursionError) as reason:
             words = str(reason) if isinstance(reason, Unreduced) else "its formula is nested too deeply. Write it with fewer operations"
             reasons |= {v.owner.op.name: words for v in group if v.owner.op.name not in reasons}
@@ -124,7 +129,7 @@ def _observe(graph: FunctionGraph, named: Variable | None, array: Variable, grou
 
 
 # ---------- what the formula says of one record
-def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[LikelihoodRV, list[Variable]]:
+def _likelihood(expressions: Sequence[Variable], array: Variable, *, sized: bool) -> tuple[LikelihoodRV, list[Variable]]:
     """The density that Potentials are of the values in an array, or density and survival, and the parameters of both.
 
     Raises
@@ -138,6 +143,15 @@ def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[Likel
         raise Unreduced(f"it {reason}, which may hold records. Write it with PyTensor operations")
     if sum(map(numbers_in, expressions)) > MOST_WRITTEN:
         raise Unreduced("many single numbers stand in it, as a loop over records would write them. Write them as an array")
+    plain = any(isinstance(v, Constant) and v.type.ndim == 1 for v in [array, *arrays_above(list(expressions))])
+    expressions, stand_ins = (expressions, {}) if sized else of_any_length(expressions)
+    operation, parameters = _read(expressions, stand_ins.get(array, array), PLAIN if plain else "")
+    back = {stand_in: whole for whole, stand_in in stand_ins.items()}
+    return operation, [substitute(parameter, back) for parameter in parameters]
+
+
+def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple[LikelihoodRV, list[Variable]]:
+    """What ``_likelihood`` says of expressions that may be looked into; ``plain`` is said beside where they are none."""
     parts = [part for expression in expressions for part in _by_record(expression)]
     for part in parts:
         _check_entries(part, array, {})  # before they are added: how many records were selected decides whether they can be
@@ -160,20 +174,23 @@ def _likelihood(expressions: Sequence[Variable], array: Variable) -> tuple[Likel
             density, survival = (function.written({flag: told}) for told in (True, False))
         except Unreduced:
             continue
-        if is_density_and_survival(density, survival, function.parameters) and _is_flag(function, flag, density, survival):
-            found.append((LikelihoodRV(density, survival), [*function.parameters, flag]))
+        if is_density_and_survival(density, survival, function.parameters):
+            only = None if flag.type.dtype == "bool" else only_flag(partial(_told_of, function, flag, density, survival))
+            found.append((LikelihoodRV(density, survival, only), [*function.parameters, flag]))
     if len(found) != 1:
         raise Unreduced(
             "what it says of a record is neither the log-density of a value over all real numbers, being -inf where no values are, nor,"
             f" with flags of events, log-density and log-survival of one distribution. {FORMS[0].upper()}{FORMS[1:]}"
-            f"{PLAIN if any(isinstance(v, Constant) for v in [array, *flags]) else ''}"
+            f"{plain}"
         )
     return found[0]
 
 
-def _is_flag(function: "_Formula", flag: Variable, density: Callable[..., Variable], survival: Callable[..., Variable]) -> bool:
-    """Whether a flag tells two cases apart and no third one: at 2 the formula says nothing that follows from neither."""
-    return flag.type.dtype == "bool" or says_no_more(function.written({flag: 2}), density, survival, function.parameters)
+def _told_of(
+    function: "_Formula", flag: Variable, density: Callable[..., Variable], survival: Callable[..., Variable], number: float
+) -> frozenset[str]:
+    """What the formula says where a flag is this number: see ``says_what``."""
+    return says_what(number, function.written({flag: number}), density, survival, function.parameters)
 
 
 def _by_record(expression: Variable) -> list[Variable]:

@@ -49,6 +49,8 @@ class Placeholder:
         Where it is public, which function of the model's arrays it may be.
     event : bool
         Whether it says of every value if an event was seen there, by 1 and 0.
+    only : float or None
+        Of what tells events the one number that means what it says, 1 or 0, where any other means the opposite.
     """
 
     variable: Variable
@@ -65,6 +67,7 @@ class Placeholder:
     plain: bool = True
     readings: tuple[PublicInput, ...] = ()
     event: bool = False
+    only: float | None = None
 
     @property
     def whole(self) -> bool:

@@ -25,7 +25,8 @@ class Individual:
     """Rows that are totals over individuals: what is protected is one individual, not one row.
 
     Which rows there are, and everything declared public along them, is public; each row's total is released by itself. Leave rows without
-    a total out: one that is missing counts as 0, and a missing real value as the middle of its bounds.
+    a total out: one that is missing counts as 0, and a missing real value as the middle of its bounds. No individual may decide whether a
+    row has one, as where small totals are suppressed: to and from what is missing a row moves further than is paid for.
 
     Parameters
     ----------

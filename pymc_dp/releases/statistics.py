@@ -155,6 +155,7 @@ def completed(
     else:
         bounded = bounds[placeholder.name]
         lower, upper = (_records_first(end, axis).reshape(-1) for end in (bounded.lower, bounded.upper))
+    flat = flat if placeholder.only is None else _compared(flat, placeholder.only)
     numbers = Domain(-(2.0**62), 2.0**62, fill=(levels - 1) / 2 if fill is None else fill)
     if placeholder.index and not placeholder.whole and not placeholder.parent:  # cast to an integer in the graph, which cuts off
         flat = np.trunc(complete(flat, numbers))
@@ -168,6 +169,12 @@ def completed(
         size, largest = np.sqrt(squares)[:, None], bounds[placeholder.name].norm
         result = result * np.where(size > largest, largest / np.where(size > 0, size, 1.0), 1.0)
     return np.rint(result) if placeholder.whole or placeholder.index else result
+
+
+def _compared(flags: np.ndarray, only: float) -> np.ndarray:
+    """Flags of which one number alone means what it says, 1 or 0, and any other the opposite; what is missing stays so."""
+    numbers = complete(flags, Domain(-LARGEST_SUM, LARGEST_SUM, fill=np.nan))
+    return np.where(np.isnan(numbers) | (numbers == only), numbers, 1.0 - only)
 
 
 def _records_first(array: np.ndarray, axis: int) -> np.ndarray:

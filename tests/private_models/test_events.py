@@ -191,3 +191,38 @@ def test_a_release_is_saved_and_read(tmp_path):
     first, second = (pmdp.rewrite(model, r) for r in (found, again))
     at = points(first, 1)[0]
     assert log_density(first)(at) == log_density(second)(at)
+
+
+CODES = np.array([0, 1, 2, -1, 3])
+CONDITIONS = {
+    "1 alone": (lambda e, f, s: pm.math.switch(pm.math.eq(e, 1), f, s), CODES == 1),
+    "all but 0, by eq": (lambda e, f, s: pm.math.switch(pm.math.eq(e, 0), s, f), CODES != 0),
+    "all but 0": (lambda e, f, s: pm.math.switch(e, f, s), CODES != 0),
+    "above 0": (lambda e, f, s: pm.math.switch(e > 0, f, s), CODES > 0),
+    "below 1": (lambda e, f, s: pm.math.switch(e < 1, s, f), CODES > 0),
+}
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["in the model", "in a table"])
+@pytest.mark.parametrize("kind", [int, float])
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_status_of_other_numbers_tells_what_its_condition_says(name, kind, beside, exact_seam):
+    """Of a competing event, 2, ``e == 1`` says that none was seen. It was counted as one, being nearer to 1 than to 0."""
+    write, events = CONDITIONS[name]
+    status, t = CODES.astype(kind), np.full(len(CODES), 1.0)
+    with pm.Model() as model:
+        values, e = pm.Data("t", np.ones(2) if beside else t), pm.Data("e", np.zeros(2, dtype=kind) if beside else status)
+        law = pm.Weibull.dist(pm.Gamma("alpha", 4, 3), 2.0)
+        pm.Potential("like", write(e, pm.logp(law, values), pm.logccdf(law, values)).sum())
+    pmdp.release(model, epsilon=1, bounds={"t": BINS}, data=pd.DataFrame({"t": t, "e": status}) if beside else None)
+    lost, seen = np.reshape(exact_seam.exact[0], (2, -1)).sum(axis=1)
+    assert (seen, lost) == (events.sum(), (~events).sum())
+
+
+def test_a_flag_of_more_meanings_is_refused():
+    """At -1 this one says that there was an event, and at 2 what a product has."""
+    with pm.Model() as model:
+        t, e = pm.Data("t", np.ones(4)), abs(pm.Data("e", np.array([0, 1, 2, -1])))
+        law = pm.Weibull.dist(pm.Gamma("alpha", 4, 3), 2.0)
+        pm.Potential("like", (e * pm.logp(law, t) + (1 - e) * pm.logccdf(law, t)).sum())
+    assert "more meanings than two" in refused(pmdp.release, model, epsilon=1, bounds={"t": BINS})
