@@ -1044,7 +1044,7 @@ MUTANTS = (
         'test_covariates_in_bins.py::test_a_table_of_as_many_levels_is_another_one',
     ),
     Mutant(
-        "a bin of integers taken for one of them", "queries/from_release.py", "if statistic.in_bins:", "if statistic.domain.edges:",
+        "a bin of integers taken for one of them", "queries/from_release.py", "or statistic.in_bins or", "or statistic.domain.edges or",
         "an answer is the count that it is said to be",
         "test_covariates_in_bins.py::test_counts_by_bin_answer_no_questions_about_single_levels",
     ),
@@ -3696,6 +3696,37 @@ MUTANTS = (
         "        np.add.at(numbers, batch.column(0).to_numpy(), batch.column(1).to_numpy())\n",
         "how many cells occur decides nothing",
         "test_tables.py::test_a_database_without_memory_answers_however_many_cells_occur",
+    ),
+    # ---------- what a release is taken for
+    Mutant(
+        "the one count of two levels taken for that of the first", "queries/from_release.py",
+        "counted_values = [int(match[1]) for match in matches if match is not None]", "counted_values = list(range(len(matches)))",
+        "an answer is the count that it is said to be",
+        "test_added_releases.py::test_counts_are_of_the_levels_that_they_are_said_to_be[2-replace]",
+    ),
+    Mutant(
+        "levels that a release does not tell are let pass", "queries/from_release.py",
+        "if private and len(known) < len(column.levels):", "if False:", "an answer is the count that it is said to be",
+        "test_added_releases.py::test_a_release_that_counts_one_level_as_another_is_refused[index]",
+    ),
+    Mutant(
+        "an index of one level taken for public", "queries/from_release.py", " or (codes == codes[0, 0]).all())", ")",
+        "an answer is the count that it is said to be",
+        "test_added_releases.py::test_a_release_that_counts_one_level_as_another_is_refused[one_row]",
+    ),
+    Mutant(
+        "texts counted in the order of the schema", "queries/from_release.py", "    order = orders.get(column.name)\n",
+        "    order = column.levels if column.kind == 'text' else None\n", "an answer is the count that it is said to be",
+        "test_added_releases.py::test_text_is_counted_by_what_the_model_calls_it[levels-labels1]",
+    ),
+    Mutant(
+        "a release of fewer records added", "queries/from_release.py", " and records is not None and (many", " and False and (many",
+        "an answer is the count that it is said to be", "test_added_releases.py::test_a_release_of_other_records_is_refused",
+    ),
+    Mutant(
+        "labels in another order let pass", "private_models/matching.py", "was.index(label) != now.index(label)", "False",
+        "a release belongs to one shape of model",
+        "test_labels_of_levels.py::test_a_model_with_labels_in_another_order_takes_no_release[sites0-parties0-site_of]",
     ),
 )  # fmt: skip
 
