@@ -3728,6 +3728,39 @@ MUTANTS = (
         "a release belongs to one shape of model",
         "test_labels_of_levels.py::test_a_model_with_labels_in_another_order_takes_no_release[sites0-parties0-site_of]",
     ),
+    # ---------- published numbers with labels
+    Mutant(
+        "labels of published numbers are not looked at", "publications/labelled.py", "if alike and not any(", "if False and not any(",
+        "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[rows of a frame-values]",
+    ),
+    Mutant(
+        "labels of any axis will do", "publications/labelled.py", "if dims is None or dims[axis] in (None, dim)]", "if True]",
+        "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[a frame turned-values]",
+    ),
+    Mutant(
+        "axes in any order", "publications/labelled.py", "and list(names) != list(dims):", "and False:",
+        "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[named axes of a frame-values]",
+    ),
+    Mutant(
+        "scales with labels are not looked at", "publications/published.py",
+        'check_labels(f"what was done to {name}", step, model.coords', 'check_labels(f"what was done to {name}", step, {}',
+        "no scale is taken for that of another row",
+        "test_labelled_numbers.py::test_numbers_in_another_order_than_the_model_s_are_refused[rows of a frame-of_scales]",
+    ),
+    Mutant(
+        "sums and numbers of records in two orders", "publications/sums.py",
+        '        coords |= {f"{dim} of {what}": labels for dim, labels in labels_in(numbers).items()}\n', "",
+        "no sum is taken for that of another cell", "test_labelled_numbers.py::test_what_is_said_of_cells_is_in_one_order[n]",
+    ),
+    Mutant(
+        "masked sums of a table are read", "publications/table_queries.py", "if np.ma.is_masked(self.values):", "if False:",
+        "what was not published says nothing", "test_labelled_numbers.py::test_masked_sums_of_a_table_were_not_published",
+    ),
+    Mutant(
+        "a masked scale is read", "publications/noises.py",
+        "return np.ma.filled(np.ma.asarray(value, dtype=float), np.nan)", "return np.asarray(value, dtype=float)",
+        "what was not published says nothing", "test_labelled_numbers.py::test_a_setting_under_a_mask_is_none[scale]",
+    ),
 )  # fmt: skip
 
 

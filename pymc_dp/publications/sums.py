@@ -23,7 +23,9 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.private_models.rewrite import assembled
-from pymc_dp.publications.publication import Codebook, Noted
+from pymc_dp.publications.labelled import check_labels, labels_in
+from pymc_dp.publications.noises import doubles
+from pymc_dp.publications.publication import Codebook, Noted, steps_of
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, is_counted, of_cells, of_table, totals_in_words
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.table_steps import is_table
@@ -113,6 +115,7 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     refuse_problems(private_spec)
     books = _books(private_spec, statistics)
     unknown = _with_unknown_numbers(books, n)
+    _check_labels(model, books, n, cells)
     cell_values = _given_cells(model, cells)
     sizes = {name: _sizes(name, n) if not unknown else np.ones(_published_sizes(books[name], cell_values), np.int64) for name in books}
     if unknown and cell_values and not any(several.ndim for several in sizes.values()):
@@ -154,6 +157,18 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     laws = {variable: {name: book for name, (_, book) in of_variable.items()} for variable, of_variable in books.items()}
     private.publication = PublishedSums(laws, private.released, as_made(private))
     return private
+
+
+def _check_labels(model: pm.Model, books: Books, n: object, cells: object) -> None:
+    """Refuse numbers with labels in another order than the model's, or than those of others beside them: they are of the same cells."""
+    sums = [(f"{name} of {of}", numbers, book) for of, several in books.items() for name, (numbers, book) in several.items()]
+    given = [(what, part) for what, numbers, book in sums for part in (numbers, *steps_of(book))]
+    for what, several in (("n", n), ("cells", cells)):
+        given += [(f"{what} of {name}", part) for name, part in several.items()] if isinstance(several, Mapping) else [(what, several)]
+    coords = dict(model.coords)
+    for what, numbers in given:
+        check_labels(what, numbers, coords)
+        coords |= {f"{dim} of {what}": labels for dim, labels in labels_in(numbers).items()}
 
 
 def _books(spec: ModelSpec, statistics: object) -> Books:
@@ -226,10 +241,7 @@ def _sizes(name: str, n: object) -> np.ndarray:
     """Numbers of records: () of all, or one for every cell, in any shape."""
     numbers = n.get(name) if isinstance(n, Mapping) else n
     remedy = "Write n=1000, or n=[400, 600] where there is one for every cell, or both by name of the observed variable."
-    try:
-        array = np.asarray(numbers, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    array = doubles(numbers)
     if not array.size or not (np.isfinite(array) & (array >= 1) & (array % 1 == 0)).all():
         raise Refusal(f"The number of records of {name} must be a whole number from 1 on. {remedy}")
     return array.astype(np.int64)
