@@ -3724,6 +3724,11 @@ MUTANTS = (
         "an answer is the count that it is said to be", "test_added_releases.py::test_a_release_of_other_records_is_refused",
     ),
     Mutant(
+        "a computed index taken for a column", "queries/from_release.py", "if not all(may_be_an_array(told) for told in statistic.told if told):",
+        "if False:", "an answer is the count that it is said to be",
+        "test_added_releases.py::test_a_public_index_that_is_computed_is_no_column[less one]",
+    ),
+    Mutant(
         "labels in another order let pass", "private_models/matching.py", "was.index(label) != now.index(label)", "False",
         "a release belongs to one shape of model",
         "test_labels_of_levels.py::test_a_model_with_labels_in_another_order_takes_no_release[sites0-parties0-site_of]",

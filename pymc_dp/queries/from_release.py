@@ -9,6 +9,7 @@ from re import fullmatch
 
 import numpy as np
 
+from pymc_dp.models.public_inputs import may_be_an_array
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.queries.expressions import col, count
 from pymc_dp.queries.history import Answered
@@ -96,6 +97,11 @@ def _cells(
         raise Refusal(
             f"{statistic.variable} was not released as counts with Laplace noise of their own, so it says nothing about single questions."
             " Add releases of Bernoulli or Categorical variables, or of tables of counts."
+        )
+    if not all(may_be_an_array(told) for told in statistic.told if told):
+        raise Refusal(
+            f"The release of {statistic.variable} counts by what its model computes from a public array, which is no column of a table. Add"
+            " releases that count by the columns themselves."
         )
     counted_values, every = values
     orders = {**orders, **_told(statistic, columns, orders)}

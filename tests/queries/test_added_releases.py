@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as pmdp
@@ -106,6 +107,39 @@ def test_a_release_that_counts_one_level_as_another_is_refused(make):
     with pytest.raises(pmdp.Refusal, match=r"does not tell the level [12] of g: records that have it were counted as another"):
         asked.add(released, columns)
     assert len(asked.history) == 0
+
+
+COMPUTED = {
+    "less one": lambda g: g - 1,
+    "halves": lambda g: g // 2,
+    "one": lambda g: pt.cast(pt.eq(g, 2), "int64"),
+    "turned": lambda g: 3 - g,
+}
+
+
+@pytest.mark.parametrize("how", COMPUTED)
+def test_a_public_index_that_is_computed_is_no_column(how):
+    """Its cells are those of what was computed: 250 records that have a 2 were those with a 1."""
+    groups = RECORDS + 1
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=3)
+        pm.Bernoulli("v", p[COMPUTED[how](pm.Data("g", groups))], observed=groups % 2)
+    asked = session({"g": groups, "v": groups % 2}, {"g": range(4), "v": [0, 1]})
+    with pytest.raises(pmdp.Refusal, match="counts by what its model computes from a public array"):
+        asked.add(pmdp.release(model, epsilon=EPSILON, public=["g"]), {"v": ["g", "v"]})
+
+
+@pytest.mark.parametrize("kind", ["int8", "int64", "uint8", "float64"])
+@pytest.mark.parametrize("data", [lambda g: pm.Data("g", g), lambda g: g])
+def test_a_public_index_may_be_of_any_type(kind, data):
+    groups = RECORDS.astype(kind)
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=3)
+        pm.Bernoulli("v", p[pt.cast(data(groups), "int64")], observed=RECORDS % 2)
+    asked = session({"g": groups, "v": RECORDS % 2}, {"g": range(3), "v": [0, 1]})
+    public = ["g"] if "g" in model.named_vars else ["v:0"]
+    asked.add(pmdp.release(model, epsilon=EPSILON, public=public), {"v": ["g", "v"]})
+    assert round(asked.ask("g == 1 & v == 1", method="blue").value) == 250
 
 
 def test_a_public_index_need_not_have_every_level():
