@@ -3754,8 +3754,13 @@ MUTANTS = (
     ),
     Mutant(
         "sums and numbers of records in two orders", "publications/sums.py",
-        '        coords |= {f"{dim} of {what}": labels for dim, labels in labels_in(numbers).items()}\n', "",
+        "        known |= labels_in(what, numbers)\n", "",
         "no sum is taken for that of another cell", "test_labelled_numbers.py::test_what_is_said_of_cells_is_in_one_order[n]",
+    ),
+    Mutant(
+        "sums by two indices along any axis", "publications/sums.py", "    for likelihood in spec.likelihoods if cells is None else ():\n",
+        "    for likelihood in ():\n", "no sum is taken for that of another cell",
+        "test_labelled_numbers.py::test_sums_by_two_indices_have_their_axes_in_the_model_s_order[a frame turned-numbers]",
     ),
     Mutant(
         "masked sums of a table are read", "publications/table_queries.py", "if np.ma.is_masked(self.values):", "if False:",

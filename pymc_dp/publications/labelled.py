@@ -46,7 +46,7 @@ def check_labels(what: str, numbers: object, coords: Coords, dims: Dims = None) 
     known = {dim: list(of_dim) for dim, of_dim in coords.items() if of_dim is not None}
     for axis, of_axis in enumerate(labels):
         alike = [dim for dim, of_dim in known.items() if len(of_dim) == len(of_axis) > 1 and _same(of_dim, of_axis)]
-        mine = [dim for dim in alike if dims is None or dims[axis] in (None, dim)]
+        mine = [dim for dim in alike if dims is None or dims[axis] in (None, dim) or dim.startswith(_beside(axis))]
         if alike and not any(known[dim] == of_axis for dim in mine):
             raise Refusal(
                 f"{what} has the labels of {alike[0]} in another order, or along another axis, and numbers are taken by their places. Put"
@@ -54,9 +54,14 @@ def check_labels(what: str, numbers: object, coords: Coords, dims: Dims = None) 
             )
 
 
-def labels_in(numbers: object) -> dict[str, list[object]]:
-    """The labels that numbers bring along, as coords of dims without a name: others beside them must be in the same order."""
-    return {f"<{axis}>": of_axis for axis, of_axis in enumerate(_axes(numbers)[1]) if of_axis}
+def labels_in(what: str, numbers: object) -> dict[str, list[object]]:
+    """The labels that numbers bring along, as coords of dims of their own: others beside them must be in the same order."""
+    return {f"{_beside(axis)}{what}": of_axis for axis, of_axis in enumerate(_axes(numbers)[1]) if of_axis}
+
+
+def _beside(axis: int) -> str:
+    """How the name begins of a dim that numbers bring along as one of their axes."""
+    return f"axis {axis} of "
 
 
 def _axes(numbers: object) -> tuple[list[object], list[list[object]]]:

@@ -145,6 +145,28 @@ def test_what_is_said_of_cells_is_in_one_order(turned):
         of_sums(**plain | {turned: wrong}, labelled=False)
 
 
+@pytest.mark.parametrize("given", ["numbers", "scales", "n"])
+@pytest.mark.parametrize("kind", WRONG)
+def test_sums_by_two_indices_have_their_axes_in_the_model_s_order(kind, given):
+    with pm.Model(coords={"area": AREAS, "age": AGES}) as one_record:
+        rate = pm.Gamma("rate", 2, 1, dims=("area", "age"))
+        pm.Poisson("visits", rate[pm.Data("of", [0, 1]), pm.Data("years", [0, 1])], observed=[0, 0])
+
+    def make(numbers=NUMBERS, scales=30.0, n=NUMBERS + 100):
+        law = {"visits": {"sum visits": (numbers, pmdp.LaplaceNoise(scales))}}
+        return pmdp.published(one_record, statistics=law, bounds={"visits": (0, 20)}, n=n)
+
+    numbers, words = WRONG[kind]
+    make(**{given: frame()})
+    make(**{given: array()})
+    others = frame(["N", "S"], ["0-40", "41+"])  # of which the model knows nothing: numbers are in one order with each other
+    make(others, others, others + 100)
+    with pytest.raises(pmdp.Refusal, match=ORDER):
+        make(others, others, others.T + 100)
+    with pytest.raises(pmdp.Refusal, match=words):
+        make(**{given: numbers})
+
+
 # ---------- sums of a table
 
 
