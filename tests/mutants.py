@@ -3739,7 +3739,7 @@ MUTANTS = (
         "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[rows of a frame-values]",
     ),
     Mutant(
-        "labels of any axis will do", "publications/labelled.py", "if dims is None or dims[axis] in (None, dim)]", "if True]",
+        "labels of any axis will do", "publications/labelled.py", "if dims is None or dims[axis] in (None, dim) or dim.startswith(_beside(axis))]", "if True]",
         "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[a frame turned-values]",
     ),
     Mutant(
@@ -3761,6 +3761,15 @@ MUTANTS = (
         "sums by two indices along any axis", "publications/sums.py", "    for likelihood in spec.likelihoods if cells is None else ():\n",
         "    for likelihood in ():\n", "no sum is taken for that of another cell",
         "test_labelled_numbers.py::test_sums_by_two_indices_have_their_axes_in_the_model_s_order[a frame turned-numbers]",
+    ),
+    Mutant(
+        "bounds with labels are taken by their places", "families/limits.py", "and _has_labels(bounds):", "and False:",
+        "no column is moved into the bounds of another",
+        "test_by_column.py::test_bounds_that_are_written_otherwise_are_refused_and_what_is_named_works[a table with labels-a covariate]",
+    ),
+    Mutant(
+        "what lies under a mask is a bound", "families/limits.py", "if np.ma.is_masked(bounds):", "if False:",
+        "a bound is one that was written", "test_by_column.py::test_masked_bounds_are_none[a covariate]",
     ),
     Mutant(
         "masked sums of a table are read", "publications/table_queries.py", "if np.ma.is_masked(self.values):", "if False:",
