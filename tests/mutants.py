@@ -1044,7 +1044,7 @@ MUTANTS = (
         'test_covariates_in_bins.py::test_a_table_of_as_many_levels_is_another_one',
     ),
     Mutant(
-        "a bin of integers taken for one of them", "queries/from_release.py", "if statistic.in_bins:", "if statistic.domain.edges:",
+        "a bin of integers taken for one of them", "queries/from_release.py", "or statistic.in_bins or", "or statistic.domain.edges or",
         "an answer is the count that it is said to be",
         "test_covariates_in_bins.py::test_counts_by_bin_answer_no_questions_about_single_levels",
     ),
@@ -3709,6 +3709,89 @@ MUTANTS = (
         "        np.add.at(numbers, batch.column(0).to_numpy(), batch.column(1).to_numpy())\n",
         "how many cells occur decides nothing",
         "test_tables.py::test_a_database_without_memory_answers_however_many_cells_occur",
+    ),
+    # ---------- what a release is taken for
+    Mutant(
+        "the one count of two levels taken for that of the first", "queries/from_release.py",
+        "counted_values = [int(match[1]) for match in matches if match is not None]", "counted_values = list(range(len(matches)))",
+        "an answer is the count that it is said to be",
+        "test_added_releases.py::test_counts_are_of_the_levels_that_they_are_said_to_be[2-replace]",
+    ),
+    Mutant(
+        "levels that a release does not tell are let pass", "queries/from_release.py",
+        "if private and len(known) < len(column.levels):", "if False:", "an answer is the count that it is said to be",
+        "test_added_releases.py::test_a_release_that_counts_one_level_as_another_is_refused[index]",
+    ),
+    Mutant(
+        "an index of one level taken for public", "queries/from_release.py", " or (codes == codes[0, 0]).all())", ")",
+        "an answer is the count that it is said to be",
+        "test_added_releases.py::test_a_release_that_counts_one_level_as_another_is_refused[one_row]",
+    ),
+    Mutant(
+        "texts counted in the order of the schema", "queries/from_release.py", "    order = orders.get(column.name)\n",
+        "    order = column.levels if column.kind == 'text' else None\n", "an answer is the count that it is said to be",
+        "test_added_releases.py::test_text_is_counted_by_what_the_model_calls_it[levels-labels1]",
+    ),
+    Mutant(
+        "a release of fewer records added", "queries/from_release.py", " and records is not None and (many", " and False and (many",
+        "an answer is the count that it is said to be", "test_added_releases.py::test_a_release_of_other_records_is_refused",
+    ),
+    Mutant(
+        "a computed index taken for a column", "queries/from_release.py", "if not all(may_be_an_array(told) for told in statistic.told if told):",
+        "if False:", "an answer is the count that it is said to be",
+        "test_added_releases.py::test_a_public_index_that_is_computed_is_no_column[less one]",
+    ),
+    Mutant(
+        "labels in another order let pass", "private_models/matching.py", "was.index(label) != now.index(label)", "False",
+        "a release belongs to one shape of model",
+        "test_labels_of_levels.py::test_a_model_with_labels_in_another_order_takes_no_release[sites0-parties0-site_of]",
+    ),
+    # ---------- published numbers with labels
+    Mutant(
+        "labels of published numbers are not looked at", "publications/labelled.py", "if alike and not any(", "if False and not any(",
+        "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[rows of a frame-values]",
+    ),
+    Mutant(
+        "labels of any axis will do", "publications/labelled.py", "if dims is None or dims[axis] in (None, dim) or dim.startswith(_beside(axis))]", "if True]",
+        "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[a frame turned-values]",
+    ),
+    Mutant(
+        "axes in any order", "publications/labelled.py", "and list(names) != list(dims):", "and False:",
+        "no number is taken for that of another row", "test_labelled_numbers.py::test_a_query_in_another_order_than_the_table_s_is_refused[named axes of a frame-values]",
+    ),
+    Mutant(
+        "scales with labels are not looked at", "publications/published.py",
+        'check_labels(f"what was done to {name}", step, model.coords', 'check_labels(f"what was done to {name}", step, {}',
+        "no scale is taken for that of another row",
+        "test_labelled_numbers.py::test_numbers_in_another_order_than_the_model_s_are_refused[rows of a frame-of_scales]",
+    ),
+    Mutant(
+        "sums and numbers of records in two orders", "publications/sums.py",
+        "        known |= labels_in(what, numbers)\n", "",
+        "no sum is taken for that of another cell", "test_labelled_numbers.py::test_what_is_said_of_cells_is_in_one_order[n]",
+    ),
+    Mutant(
+        "sums by two indices along any axis", "publications/sums.py", "    for likelihood in spec.likelihoods if cells is None else ():\n",
+        "    for likelihood in ():\n", "no sum is taken for that of another cell",
+        "test_labelled_numbers.py::test_sums_by_two_indices_have_their_axes_in_the_model_s_order[a frame turned-numbers]",
+    ),
+    Mutant(
+        "bounds with labels are taken by their places", "families/limits.py", "and _has_labels(bounds):", "and False:",
+        "no column is moved into the bounds of another",
+        "test_by_column.py::test_bounds_that_are_written_otherwise_are_refused_and_what_is_named_works[a table with labels-a covariate]",
+    ),
+    Mutant(
+        "what lies under a mask is a bound", "families/limits.py", "if np.ma.is_masked(bounds):", "if False:",
+        "a bound is one that was written", "test_by_column.py::test_masked_bounds_are_none[a covariate]",
+    ),
+    Mutant(
+        "masked sums of a table are read", "publications/table_queries.py", "if np.ma.is_masked(self.values):", "if False:",
+        "what was not published says nothing", "test_labelled_numbers.py::test_masked_sums_of_a_table_were_not_published",
+    ),
+    Mutant(
+        "a masked scale is read", "publications/noises.py",
+        "return np.ma.filled(np.ma.asarray(value, dtype=float), np.nan)", "return np.asarray(value, dtype=float)",
+        "what was not published says nothing", "test_labelled_numbers.py::test_a_setting_under_a_mask_is_none[scale]",
     ),
 )  # fmt: skip
 

@@ -21,10 +21,13 @@ def single(bound: object) -> object:
 
 
 def check_spelling(name: str, bounds: object, many: int) -> None:
-    """Refuse bounds of so many columns that are written otherwise than as one pair, or as a list of pairs: by label, or all ends by side.
+    """Refuse bounds of so many columns that are written otherwise than as one pair, or as a list of pairs: by label, with labels, masked,
+    or all ends by side.
 
     Two columns whose lower ends stand before their upper ones cannot be told from a list of pairs.
     """
+    if np.ma.is_masked(bounds):
+        raise Refusal(f"Some bounds of {name} are masked. Write numbers for all: bounds={{{name!r}: (lower, upper)}}.")
     if many < 2 or is_pair(bounds):
         return
     pairs = list(bounds.values()) if isinstance(bounds, Mapping) else []
@@ -32,12 +35,22 @@ def check_spelling(name: str, bounds: object, many: int) -> None:
         sides = np.asarray(bounds, dtype=float)
     except (TypeError, ValueError, OverflowError):
         sides = np.zeros(0)
+    if sides.shape == (many, 2) and _has_labels(bounds):  # which may be those of the columns in another order
+        pairs = sides.tolist()
     if sides.shape == (2, many) and many > 2:
         pairs = sides.T.tolist()
     if pairs and all(map(is_pair, pairs)):
         shown = [f"({as_number(lower)}, {as_number(upper)})" for lower, upper in pairs]
         listed = ", ".join(shown if len(shown) <= 6 else [*shown[:2], "..."])
         raise Refusal(f"bounds of {name} are pairs in a list, in the order of the columns. Write bounds={{{name!r}: [{listed}]}}.")
+
+
+def _has_labels(bounds: object) -> bool:
+    """Whether a frame of pandas, or an array of xarray, names its rows."""
+    if hasattr(bounds, "iloc"):
+        index = bounds.index  # type: ignore[attr-defined]
+        return list(index) != list(range(len(index)))
+    return bool(getattr(bounds, "indexes", {}))
 
 
 def as_number(bound: object) -> str:

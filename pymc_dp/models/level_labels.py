@@ -1,6 +1,6 @@
 """The labels of a column's levels: those of the dim that the column indexes, or that its probabilities have."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pytensor.graph.basic import Variable
 from pytensor.tensor.special import Softmax
@@ -15,6 +15,21 @@ from pymc_dp.privacy.accounting import Refusal
 def level_labels(spec: ModelSpec) -> dict[str, tuple[object, ...]]:
     """Labels of the levels of each array or observed variable, from the first level on, where all its dims have the same."""
     return {name: next(iter(labels)) for name, (_, labels) in _known(spec).items()}
+
+
+def texts_of_levels(likelihood: Likelihood, labels: Mapping[str, tuple[object, ...]]) -> tuple[tuple[str, ...], ...]:
+    """For every input of a likelihood, and then for its own values, what their levels are called by texts: empty where none is.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    labels : mapping
+        See ``level_labels``.
+    """
+    several = [labels.get(name, ()) for name in (*(placeholder.name for placeholder in likelihood.inputs), likelihood.name)]
+    texts = tuple(tuple(str(label) for label in of_one if isinstance(label, str)) for of_one in several)
+    whole = tuple(of_one if len(of_one) == len(all_labels) else () for of_one, all_labels in zip(texts, several, strict=True))
+    return whole if any(whole) else ()
 
 
 def dim_of_levels(spec: ModelSpec, name: str) -> str | None:

@@ -93,6 +93,8 @@ def _converted(model: pm.Model) -> FunctionGraph:
     if twice is not None:
         names = " and ".join(str(variable.name) for variable, value in zip(model.observed_RVs, values, strict=True) if value is twice)
         raise Refusal(f"{names} observe the same array {twice.name}, which PyMC cannot copy. Write a pm.Data of its own for each.")
+    if nameless := next((name for name, dims in model.named_vars_to_dims.items() if None in dims), None):
+        raise Refusal(f"An axis of {nameless} has no dim, which PyMC cannot copy. Name every axis in dims=, or leave dims out.")
     with without_initial_values(model):
         frozen = freeze_dims_and_data(model, data=[])
     return fgraph_from_model(frozen, inlined_views=True)[0]

@@ -137,6 +137,14 @@ def _on_stand_ins(
     return PublicInput(substitute(expression, dict(zip(arrays, named, strict=True)), SKIPPED), stand_ins, shapes)
 
 
+def may_be_an_array(told: Sequence[Means]) -> bool:
+    """Whether an input may be a public array as it is, by one of its readings: at whole numbers up to 100, which every type holds."""
+    array = pt.vector(dtype="float64")
+    own = PublicInput(array, (array,), ((ROWS,),)).means()
+    some = slice(len(RANGES), len(RANGES) + 3)
+    return any(all(reading[some]) and _same(reading[some], own[some]) for reading in told)
+
+
 def same_inputs(told: Sequence[Means], own: Sequence[PublicInput]) -> bool:
     """Whether one of the readings of an input has the means that one of those of a release has, wherever both have some."""
     return not told or any(_same(first, second.means()) for second in own for first in told)

@@ -1,7 +1,10 @@
 """Whether a released statistic belongs to a likelihood: shapes and what is declared decide, values are not looked at."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from pymc_dp.models.level_labels import texts_of_levels
 from pymc_dp.models.public_inputs import ROUNDING, same_inputs
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.covariate_features import CovariateFeatures
@@ -9,7 +12,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 
-def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
+def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[str, tuple[object, ...]]) -> str | None:
     """The difference, in words, between a statistic and what would be released of a likelihood; None where it fits.
 
     Parameters
@@ -17,6 +20,8 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
     likelihood : Likelihood
         Of a model that takes the statistic in place of records.
     noisy : NoisyStatistic
+    labels : mapping
+        What that model calls the levels of its arrays and observed variables: see ``models.level_labels``.
     """
     linear = likelihood.linear.names if noisy.regression is not None and likelihood.linear is not None else None
     domain, natural = noisy.domain, likelihood.natural
@@ -52,7 +57,14 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic) -> str | None:
     if any(value.ndim != placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True)):
         return "arrays above its likelihood had other numbers of axes than the model's have"
     other = [p.name for told, p in zip(noisy.told, likelihood.inputs, strict=False) if not same_inputs(told, p.readings)]
-    return f"{other[0]} was in it as another function, or beside other constants, than it is in the model" if other else None
+    if other:
+        return f"{other[0]} was in it as another function, or beside other constants, than it is in the model"
+    in_order = (*(placeholder.name for placeholder in likelihood.inputs), likelihood.name)
+    for called, was, now in zip(in_order, noisy.labels, texts_of_levels(likelihood, labels), strict=False):
+        if moved := [label for label in was if label in now and was.index(label) != now.index(label)]:
+            places = f"{was.index(moved[0])} and is level {now.index(moved[0])} of {called}"
+            return f"{moved[0]!r} was level {places} in the model, which has its labels in another order"
+    return None
 
 
 def _has_features(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:

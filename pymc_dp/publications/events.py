@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pytensor.graph.basic import Variable
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.noises import Exact, Noise, Step, doubles, positive, shown
@@ -337,7 +338,7 @@ def noise_and_rest(name: str, steps: Sequence[Step], hidden: Suppressed | None =
 
 
 def _is_unknown(noise: Noise) -> bool:
-    return not isinstance(noise.setting, int | float | np.ndarray | list | tuple | np.generic)
+    return isinstance(noise.setting, Variable)
 
 
 def _steps(steps: Sequence[Step]) -> str:

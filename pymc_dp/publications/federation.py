@@ -15,6 +15,7 @@ import pytensor.tensor as pt
 from pytensor import function
 from pytensor.graph.traversal import ancestors
 
+from pymc_dp.models.level_labels import level_labels
 from pymc_dp.models.likelihood_rv import POTENTIAL
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import indices_into
@@ -267,11 +268,11 @@ def _pairs(
 ) -> tuple[list[tuple[Likelihood, NoisyStatistic]], dict[str, tuple[str, ...]]]:
     """Every likelihood with its statistics, under the names that they have in the private model; and whose they are."""
     pairs, holders = [], {}
-    taken = set(spec.order) | set(spec.coords)
+    taken, labels = set(spec.order) | set(spec.coords), level_labels(spec)
     for likelihood in spec.likelihoods:
         of_likelihood = [part for part in parts if part.likelihood == likelihood.name]
         for part in of_likelihood:
-            if words := difference(likelihood, part.statistic):
+            if words := difference(likelihood, part.statistic, labels):
                 own = (
                     f" What differs between holders, such as a level, needs a likelihood for each, such as {part.holder}_{likelihood.name}."
                     if likelihood.inputs and len(of_likelihood) > 1

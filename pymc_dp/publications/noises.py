@@ -21,9 +21,9 @@ SIGMAS = 7.8
 
 
 def doubles(value: object) -> np.ndarray:
-    """A number or numbers as doubles; NaN where it is neither."""
+    """A number or numbers as doubles; NaN where it is neither, or masked."""
     try:
-        return np.asarray(value, dtype=float)
+        return np.ma.filled(np.ma.asarray(value, dtype=float), np.nan)
     except (TypeError, ValueError):
         return np.array(np.nan)
 

@@ -12,6 +12,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pymc_dp.laws.kernel import LEAST, NEGLIGIBLE
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.publications.events import events_of
+from pymc_dp.publications.labelled import check_labels
 from pymc_dp.publications.noises import Exact
 from pymc_dp.publications.predicted import drawn_given, publisher
 from pymc_dp.publications.publication import Codebook, steps_of
@@ -63,7 +64,10 @@ class Noisy:
         """The observed variable."""
         model = pm.modelcontext(None)
         steps = steps_of(law if isinstance(law, Codebook) else Codebook(law))
-        rows = Rows(name, name, _numbers(name, observed), None, (dims,) if isinstance(dims, str) else dims)
+        dims = (dims,) if isinstance(dims, str) else dims
+        for what, numbers in ((f"What is observed of {name}", observed), *((f"what was done to {name}", step) for step in steps)):
+            check_labels(what, numbers, model.coords, dims)
+        rows = Rows(name, name, _numbers(name, observed), None, dims)
         drawn = _is_distribution(name, truth, model)
         _check_shape(name, truth, rows.published.shape)
         whole = is_whole(truth)

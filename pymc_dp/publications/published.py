@@ -22,6 +22,7 @@ from pymc_dp.private_models.as_made import as_made
 from pymc_dp.publications.beside_sums import observed_too, without
 from pymc_dp.publications.covariates import observe_covariates
 from pymc_dp.publications.federation import by_holder, federated, releases_in
+from pymc_dp.publications.labelled import check_labels
 from pymc_dp.publications.observed import observed_numbers
 from pymc_dp.publications.publication import Codebook, Publication, steps_of
 from pymc_dp.publications.responses import observe_answers
@@ -153,6 +154,9 @@ def _of_rows(model: pm.Model, laws: Any, values: Mapping[str, object] | None) ->
     assert isinstance(laws, Mapping)
     clone = _copied(model)
     values_by_name = _given(model, values)
+    for name, book in books.items():
+        for step in steps_of(book):
+            check_labels(f"what was done to {name}", step, model.coords, model.named_vars_to_dims.get(name))
     observed_names = observe_covariates(model, clone, books, values_by_name)
     for name, book in books.items():
         if isinstance(law := laws[name], PublishedTable):
@@ -312,6 +316,7 @@ def _given(model: pm.Model, values: object) -> dict[str, np.ndarray]:
             raise Refusal(
                 f"{name!r} is no observed variable without missing values. Write values= for variables whose observed= holds whole numbers."
             )
+        check_labels(f"values of {name}", numbers, model.coords, model.named_vars_to_dims.get(name))
         try:
             result[name] = np.ma.filled(np.ma.asarray(numbers, dtype=float), np.nan)
         except (TypeError, ValueError):

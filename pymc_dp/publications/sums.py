@@ -12,6 +12,7 @@ import numpy as np
 import pymc as pm
 from pytensor.graph.basic import Variable
 
+from pymc_dp.models.level_labels import dim_of_levels
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.plans.bins import binned_in
@@ -23,7 +24,9 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.calls import meant_by
 from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.private_models.rewrite import assembled
-from pymc_dp.publications.publication import Codebook, Noted
+from pymc_dp.publications.labelled import Coords, Dims, check_labels, labels_in
+from pymc_dp.publications.noises import doubles
+from pymc_dp.publications.publication import Codebook, Noted, steps_of
 from pymc_dp.publications.sums_of_cells import PublishedCells, cells_of_unknown_size, is_counted, of_cells, of_table, totals_in_words
 from pymc_dp.publications.sums_of_products import of_products
 from pymc_dp.publications.table_steps import is_table
@@ -113,6 +116,7 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     refuse_problems(private_spec)
     books = _books(private_spec, statistics)
     unknown = _with_unknown_numbers(books, n)
+    _check_labels(model.coords, private_spec, books, n, cells)
     cell_values = _given_cells(model, cells)
     sizes = {name: _sizes(name, n) if not unknown else np.ones(_published_sizes(books[name], cell_values), np.int64) for name in books}
     if unknown and cell_values and not any(several.ndim for several in sizes.values()):
@@ -154,6 +158,27 @@ def of_sums(model: pm.Model, statistics: object, bounds: Mapping[str, object] | 
     laws = {variable: {name: book for name, (_, book) in of_variable.items()} for variable, of_variable in books.items()}
     private.publication = PublishedSums(laws, private.released, as_made(private))
     return private
+
+
+def _check_labels(coords: Coords, spec: ModelSpec, books: Books, n: object, cells: object) -> None:
+    """Refuse numbers with labels in another order than the model's, or than those of others beside them: they are of the same cells.
+
+    Without described cells there is an axis for every index, in the order in which the model has them.
+    """
+    dims: dict[str, Dims] = dict.fromkeys((likelihood.name for likelihood in spec.likelihoods), None)
+    for likelihood in spec.likelihoods if cells is None else ():
+        dims[likelihood.name] = tuple(dim_of_levels(spec, index.name) for index in likelihood.inputs if index.index)
+    alike = next(iter(dims.values())) if len(set(dims.values())) == 1 else None
+    given = [
+        (f"{name} of {of}", part, dims[of])
+        for of, sums in books.items() for name, (numbers, book) in sums.items() for part in (numbers, *steps_of(book))
+    ]  # fmt: skip
+    given += [(f"n of {name}", part, dims.get(name)) for name, part in n.items()] if isinstance(n, Mapping) else [("n", n, alike)]
+    given += [(f"cells of {name}", part, None) for name, part in cells.items()] if isinstance(cells, Mapping) else []
+    known = dict(coords)
+    for what, numbers, by in given:
+        check_labels(what, numbers, known, by)
+        known |= labels_in(what, numbers)
 
 
 def _books(spec: ModelSpec, statistics: object) -> Books:
@@ -226,10 +251,7 @@ def _sizes(name: str, n: object) -> np.ndarray:
     """Numbers of records: () of all, or one for every cell, in any shape."""
     numbers = n.get(name) if isinstance(n, Mapping) else n
     remedy = "Write n=1000, or n=[400, 600] where there is one for every cell, or both by name of the observed variable."
-    try:
-        array = np.asarray(numbers, dtype=float)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
+    array = doubles(numbers)
     if not array.size or not (np.isfinite(array) & (array >= 1) & (array % 1 == 0)).all():
         raise Refusal(f"The number of records of {name} must be a whole number from 1 on. {remedy}")
     return array.astype(np.int64)

@@ -13,6 +13,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.layout import aligned, in_html, notes_in_html, page, sentences, wrapped
+from pymc_dp.publications.labelled import check_labels
 from pymc_dp.publications.noises import DiscreteGaussian, DiscreteLaplace, Exact, GaussianNoise, LaplaceNoise, Noise
 from pymc_dp.publications.publication import Codebook
 
@@ -67,6 +68,8 @@ class TableQuery:
             raise Refusal('A bound is an exact one. Write TableQuery(values, Exact(), sign=">="), or "<=" or "=".')
         if isinstance(steps[0].setting, Variable):
             raise Refusal("A sum over one table needs a scale that is a number. Write TableQuery(values, DiscreteGaussian(2.0)).")
+        if np.ma.is_masked(self.values):  # what is masked was not published
+            object.__setattr__(self, "values", np.ma.filled(np.ma.asarray(self.values, dtype=float), np.nan))
         if isinstance(self.dims, str):
             raise Refusal(f"dims are a tuple of names. Write dims=({self.dims!r},).")
         object.__setattr__(self, "dims", tuple(self.dims))
@@ -208,6 +211,13 @@ class PublishedTable:
                 raise Refusal(
                     f"The group {name} needs a dim of coords and one label for each of its labels. Write {{'tract': ('block', tracts)}}."
                 )
+        known = {dim: self.labels_of(dim) for dim in (*self.coords, *self.groups)}
+        for query in self.queries:
+            for what, numbers in (("values", query.values), ("what was done", query.noise)):
+                check_labels(f"{what} of a query by {query.dims}", numbers, known, query.dims)
+        check_labels("impossible", self.impossible, known, tuple(self.coords))
+        for name, (dim, of_group) in self.groups.items():
+            check_labels(f"the group {name}", of_group, known, (dim,))
         if self.impossible is not None and np.shape(self.impossible) != self.shape:
             raise Refusal(f"impossible must have the shape of the table, {self.shape}.")
 

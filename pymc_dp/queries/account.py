@@ -19,7 +19,7 @@ from pymc_dp.privacy.mechanisms import Laplace
 from pymc_dp.privacy.receipts import Draw
 from pymc_dp.queries.answer import PAID, Price
 from pymc_dp.queries.blue import estimate
-from pymc_dp.queries.from_release import counted
+from pymc_dp.queries.from_release import Orders, counted
 from pymc_dp.queries.history import Answered
 from pymc_dp.queries.plan import Plan, State, Terms, plan_to_pay, rounded_down, rounded_up, short_text, width_of
 from pymc_dp.queries.restore import check_same, empty, restored, same_noise, without_gaps
@@ -242,7 +242,7 @@ class Account:
             if item.release == head and any(same_noise(added, answer) and added.noisy == answer.noisy for answer in answers):
                 raise Refusal("This release was added before, and its noise would be counted twice. Leave it out.")
 
-    def add(self, release: object, columns: Mapping[str, str | Sequence[str]] | None) -> int:
+    def add(self, release: object, columns: Mapping[str, str | Sequence[str]] | None, levels: Orders | None = None) -> int:
         """Take the counts of a release into what is known: see ``QuerySession.add``."""
         if self.saved.person is not None:
             raise Refusal(
@@ -256,7 +256,7 @@ class Account:
             raise Refusal("The release protects something else. Make it with the neighbours and unit of the session.")
         if ledger is not None and ledger.paid_for(release.ledger_head) != (self.part or ""):
             raise Refusal(f"{ledger.path.name} did not pay for this release, so it may be of other records. Release with ledger=.")
-        counts = counted(release, saved.schema, columns, saved.neighbours)
+        counts = counted(release, saved.schema, columns, saved.neighbours, saved.records, levels)
         touched = {name for answer in counts for name in answer.question.columns}
         if open_ended := [name for name in saved.schema.names if name in touched and name not in saved.complete]:
             raise Refusal(

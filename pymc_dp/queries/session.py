@@ -25,6 +25,7 @@ from pymc_dp.queries.account import Account, charged_and_lost, check_protects, h
 from pymc_dp.queries.answer import PAID, PUBLIC, Answer, Price
 from pymc_dp.queries.as_likelihood import observed_answer
 from pymc_dp.queries.expressions import Combination, Condition
+from pymc_dp.queries.from_release import Orders
 from pymc_dp.queries.inference import answer_of, posterior_of, probability_of
 from pymc_dp.queries.language import Question, questions_of
 from pymc_dp.queries.language import question as understood
@@ -234,17 +235,19 @@ class QuerySession:
         return tree
 
     @one_call_at_a_time
-    def add(self, release: Release, columns: Mapping[str, str | Sequence[str]] | None = None) -> int:
+    def add(self, release: Release, columns: Mapping[str, str | Sequence[str]] | None = None, *, levels: Orders | None = None) -> int:
         """Take the counts of a release of the same records into what is known; nothing is paid, because the release was.
 
         Parameters
         ----------
         release : Release
-            With Laplace noise, of columns that the session was promised to be ``complete``: a release moves values that are no level to
-            one, and a session counts them in the extra cell.
+            With Laplace noise, of columns that the session was promised to be ``complete``: a release moves values that are no level of
+            its own to one, and a session counts them in the extra cell. It must tell all levels of the schema, for the same reason.
         columns : mapping, optional
             For every observed variable the columns of its cells: of private or public indices and covariates in the order in which
             ``inspect`` lists them, then its own. If left out, variables without such are columns of the same name.
+        levels : mapping, optional
+            By column which levels the model numbers 0, 1, 2, ...: ``{"sex": ["m", "f"]}``; needed of texts that are not its labels.
 
         Returns
         -------
@@ -256,7 +259,7 @@ class QuerySession:
         Refusal
             When the release is not of these records as far as can be known, or holds something else than counts.
         """
-        return self._account.add(release, columns)
+        return self._account.add(release, columns, levels)
 
     @one_call_at_a_time
     def observe(

@@ -85,6 +85,8 @@ class NoisyStatistic:
         Names of the covariates that are counted in bins.
     told : tuple of tuple of Means
         For every input, if it is public, which function of the model's public arrays it is, or may be. Older versions did not tell.
+    labels : tuple of tuple of str
+        For every input and then for the variable itself, what the model calls the levels 0, 1, 2, ..., where that is by texts.
     residuals : Residuals or None
         Where sums of residuals were released after second moments, where they were taken. They stand last in ``noisy``, in units of their
         own, and ``scale`` and the sensitivities are those of the second moments alone; ``cost`` is that of both.
@@ -123,6 +125,7 @@ class NoisyStatistic:
     within: tuple[Within, ...] = ()
     binned: tuple[str, ...] = ()
     told: tuple[tuple[Means, ...], ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
     residuals: Residuals | None = None
     combination: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -284,7 +287,8 @@ class NoisyStatistic:
         }  # fmt: skip
         in_bins: dict[str, object] = {"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)}
         residuals: dict[str, object] = {} if self.residuals is None else {"residuals": asdict(self.residuals)}
-        return facts | (in_bins if self.within else {}) | residuals
+        labels: dict[str, object] = {"labels": self.labels} if self.labels else {}
+        return facts | (in_bins if self.within else {}) | residuals | labels
 
     def to_dataset(self) -> "xr.Dataset":
         """The statistic as an ``xarray.Dataset``."""
@@ -323,6 +327,7 @@ class NoisyStatistic:
                 **{name: int(facts[name]) for name in ("difference", "square", "shift", "divisor")},
                 "left_out": tuple(facts["left_out"]),
                 "told": _tuple(facts.get("told", [])),
+                "labels": _tuple(facts.get("labels", [])),
                 "grid": tuple(facts.get("grid", ())),
                 "within": tuple(Within(*_tuple(within)) for within in facts.get("within", ())),  # type: ignore[misc]
                 "binned": tuple(facts.get("binned", ())),

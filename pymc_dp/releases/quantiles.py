@@ -15,7 +15,7 @@ import numpy as np
 import pymc as pm
 
 from pymc_dp.families.family import Domain, complete
-from pymc_dp.families.limits import check_bounds
+from pymc_dp.families.limits import check_bounds, check_spelling
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import Likelihood, ModelSpec, RecordPath, RecordPaths
 from pymc_dp.models.structure import Unreduced
@@ -237,6 +237,7 @@ def _columns(spec: ModelSpec, paths: Mapping[str, RecordPaths], name: str, pair:
                 raise Refusal(f"{name} has no axis of records. Give every private array one row per record.")
             try:
                 shape = shape_of_record(placeholder)
+                check_spelling(name, pair, prod(shape))
                 ends = [end.ravel() for end in ends_of(name, pair, shape, whole=placeholder.whole)]
             except Unreduced as reason:
                 raise Refusal(f"within is not what it must be: {reason}.") from None
@@ -258,6 +259,7 @@ def _of_observed(likelihood: Likelihood, path: RecordPath, pair: object, candida
     shape = records_of(path).shape
     if shape[1:] != (*likelihood.columns, *((entries,) if entries > 1 else ())):
         raise Refusal(f"{name} has other columns than its likelihood. Give it the shape of its likelihood.")
+    check_spelling(name, pair, entries)
     try:
         ends = ends_of(name, pair, (entries,), whole=False)
     except Unreduced as reason:

@@ -7,6 +7,7 @@ import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+import xarray as xr
 from checks import EXACT, check_finite, check_no_records, log_density, refused, spread_of_differences
 
 import pymc_dp as pmdp
@@ -416,6 +417,8 @@ SPELLED = {
     "all lower ends first": np.array(THREE).T,
     "two lists": (np.array(THREE)[:, 0].tolist(), np.array(THREE)[:, 1].tolist()),
     "a table": pd.DataFrame(THREE).T,
+    "a table with labels": pd.DataFrame(THREE, index=["low", "high", "mid"]),
+    "an array with labels": xr.DataArray(THREE, dims=("which", "end"), coords={"which": ["low", "high", "mid"]}),
 }
 
 
@@ -435,3 +438,15 @@ def test_other_things_are_refused_in_words_that_name_a_list():
     for bounds in ([THREE[0], None, THREE[2]], pd.Series(THREE), 3.0):
         words = refused(pmdp.release, model, epsilon=1.0, bounds={"y": bounds})
         assert "where it has several columns a list of such pairs, one for each" in (words or "")
+
+
+@pytest.mark.parametrize("kind", ["sums", "a regression", "vectors", "a covariate"])
+def test_masked_bounds_are_none(kind):
+    """What lies under the mask was taken for a bound."""
+    model, more, public = _several(kind)
+    masked = np.ma.masked_array(THREE, mask=[[False, False], [False, True], [False, False]])
+    words = refused(pmdp.release, model, epsilon=1.0, bounds={**more, "y": masked}, **public) or ""
+    assert "Some bounds of y are masked" in words
+    if kind != "a regression":  # which takes pairs in a list alone
+        assert pmdp.release(model, epsilon=1.0, bounds={**more, "y": np.ma.masked_array(THREE)}, **public).statistics
+        assert pmdp.release(model, epsilon=1.0, bounds={**more, "y": pd.DataFrame(THREE)}, **public).statistics

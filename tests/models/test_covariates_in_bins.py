@@ -324,7 +324,7 @@ def test_a_table_of_as_many_levels_is_another_one():
     assert not statistic.within
     (of_bins,) = pmdp.release(regression(x, y), epsilon=1.0, bounds=BOUNDS).statistics
     spec = spec_like(regression(x, y), levels, [])
-    assert "counted in bins where it was released" in difference(spec.likelihoods[0], of_bins)
+    assert "counted in bins where it was released" in difference(spec.likelihoods[0], of_bins, {})
 
 
 @pytest.mark.slow

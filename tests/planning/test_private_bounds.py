@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor
 import pytest
@@ -403,3 +404,15 @@ def test_private_indices_and_variables_with_limits_need_none():
     model, _ = routes.build(routes.private_cells, routes.records())
     with pytest.raises(pmdp.Refusal, match="Leave y out of names"):
         pmdp.private_bounds(model, names="y", within={"y": (0, 1)}, epsilon=1.0)
+
+
+def test_columns_are_looked_for_between_their_own_ends(seam):
+    """Ends with the labels of the columns in another order were taken by their places."""
+    with pm.Model(coords={"feature": ["age", "income"]}) as model:
+        X = pm.Data("X", np.ones((9, 2)), dims=("person", "feature"))
+        pm.Normal("y", X @ pm.Normal("b", dims="feature"), 1, observed=np.zeros(9))
+    ends = pd.DataFrame([(1, 1e6), (1, 100)], index=["income", "age"])
+    for within in (ends, np.ma.masked_array(ends, mask=[[False, True], [False, False]])):
+        with pytest.raises(pmdp.Refusal, match=r"pairs in a list, in the order of the columns|Some bounds of X are masked"):
+            pmdp.private_bounds(model, names="X", within={"X": within}, epsilon=1.0)
+    assert len(pmdp.private_bounds(model, names="X", within={"X": ends.to_numpy()[::-1]}, epsilon=1.0)["X"]) == 2

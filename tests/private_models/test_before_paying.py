@@ -135,7 +135,7 @@ def test_every_call_from_within_is_refused_and_looking_is_not(tmp_path, monkeypa
         "price": lambda: session.price("age >= 1", width=3),
         "probability": lambda: session.probability("age >= 1", 3),
         "posterior": session.posterior,
-        "add": lambda: session.add(released, {"sex": ["age", "sex"]}),
+        "add": lambda: session.add(released, {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]}),
         "observe": lambda: session.observe("seen", "age >= 1", value=1.0),
         "ask_model": lambda: session.ask_model({"p": lambda draw: draw.p}, epsilon=1, model=table_model(frame())),
     }

@@ -513,6 +513,16 @@ def test_another_triangle_is_not_taken_for_the_lower_one():
         pmdp.release(model, epsilon=1, public=["group"])
 
 
+def test_an_axis_without_a_dim_is_refused_in_words():
+    """PyMC raised, where the model is copied, and so nothing said what to write."""
+    with pm.Model(coords={"feature": ["age", "income"]}) as model:
+        X = pm.Data("X", np.zeros((4, 2)), dims=(None, "feature"))
+        pm.Normal("y", X @ pm.Normal("b", dims="feature"), 1, observed=np.zeros(4))
+    for call in (pmdp.inspect, lambda model: pmdp.release(model, epsilon=1.0, bounds={"y": (-1, 1), "X": (-1, 1)})):
+        with pytest.raises(pmdp.Refusal, match=r"An axis of X has no dim.*Name every axis"):
+            call(model)
+
+
 def test_one_array_observed_twice_is_refused_in_words():
     """PyMC raised, about a name, where the model is copied."""
     with pm.Model() as model:

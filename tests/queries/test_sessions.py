@@ -649,12 +649,12 @@ def test_what_another_copy_wrote_is_never_written_over(tmp_path, stored):
     released = pmdp.release(table_model(data), epsilon=1, ledger=words["ledger"])
     answer = first.ask("age == 1", epsilon=1, method="blue")
     with pytest.raises(pmdp.Refusal, match=r"Another copy of this session has asked since.* Load it again"):
-        second.add(released, {"sex": ["age", "sex"]})
+        second.add(released, {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]})
     assert len(second.history) == 0
     again = pmdp.QuerySession(data, SCHEMA, **words)
     assert again.history["from"].tolist() == ["paid"]
     assert again.ask("age == 1", method="blue").value == answer.value
-    assert again.add(released, {"sex": ["age", "sex"]}) == 12
+    assert again.add(released, {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]}) == 12
     for older in (first, third):
         seen = older.cost
         with pytest.raises(pmdp.Refusal, match="Another copy of this session has asked since"):
@@ -719,7 +719,7 @@ def test_a_release_tells_a_session_what_it_says(tmp_path, neighbours):
     session = opened(tmp_path, 3, table=data, neighbours=neighbours, complete=True)
     released = pmdp.release(table_model(data), epsilon=0.25, ledger=session._account.ledger, neighbours=neighbours)
     head, cost = session._account.ledger.head, session.cost
-    assert session.add(released, {"sex": ["age", "sex"]}) == 12
+    assert session.add(released, {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]}) == 12
     assert (session._account.ledger.head, session.cost) == (head, cost)
     one = session.ask("age == 4 & sex == 'm'", method="blue")
     assert one.how == "from history"
@@ -736,7 +736,7 @@ def test_a_release_tells_a_session_what_it_says(tmp_path, neighbours):
     assert other.ask("age == 4") == session.ask("age == 4")
     assert other.history["from"].tolist() == ["paid"] + ["release"] * 12
     with pytest.raises(pmdp.Refusal, match="added before"):
-        other.add(released, {"sex": ["age", "sex"]})
+        other.add(released, {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]})
 
 
 def test_releases_that_say_something_else_are_refused(tmp_path):
@@ -745,7 +745,7 @@ def test_releases_that_say_something_else_are_refused(tmp_path):
     ledger = session._account.ledger
     with pytest.raises(pmdp.Refusal, match=r"If age, sex has none, promise it"):
         pmdp.QuerySession(data, SCHEMA, ledger=ledger).add(
-            pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["age", "sex"]}
+            pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]}
         )
     with pm.Model() as total:
         pm.Poisson("age", pm.Gamma("rate", 2, 1), observed=data["age"].to_numpy())
@@ -756,17 +756,17 @@ def test_releases_that_say_something_else_are_refused(tmp_path):
         ("columns must give", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"wage": "sex"}),
         ("not released as counts", pmdp.release(total, epsilon=1, bounds={"age": (0, 5)}, ledger=ledger), None),
         ("no column 'wage'", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["wage", "sex"]}),
-        ("a level that sex does not have", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["sex", "age"]}),
+        ("levels of sex are text", pmdp.release(table_model(data), epsilon=1, ledger=ledger), {"sex": ["sex", "age"]}),
         ("protects something else", pmdp.release(table_model(data), epsilon=1, neighbours="add_remove"), {"sex": ["age", "sex"]}),
         ("takes releases", "release", None),
     ):
         with pytest.raises(pmdp.Refusal, match=words):
-            session.add(released, columns)
+            session.add(released, columns, levels={"sex": ["f", "m"]} if columns == {"sex": ["age", "sex"]} else None)
     gaussian = pmdp.Ledger(tmp_path / "g", epsilon=3, delta=1e-6, create=True)
     released = pmdp.release(table_model(data), epsilon=1, delta=1e-6, mechanism="gaussian", ledger=gaussian)
     other = pmdp.QuerySession(data, SCHEMA, ledger=gaussian, complete=True)
     with pytest.raises(pmdp.Refusal, match="Laplace noise"):
-        other.add(released, {"sex": ["age", "sex"]})
+        other.add(released, {"sex": ["age", "sex"]}, levels={"sex": ["f", "m"]})
     assert len(session.history) == 0
 
 

@@ -1,5 +1,7 @@
 """Columns of ``data=`` that hold labels: each is the place of a label of the dim that the model has for it, whatever else is there."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -37,6 +39,11 @@ def said(data, neighbours="replace", **more):
     """All that a release says where the noise is nothing, and so its exact sums."""
     with seam_of(0):
         return contents(pmdp.release(model(**more), epsilon=1, neighbours=neighbours, data=data, **WHOSE))
+
+
+def unlabelled(told):
+    """The same but for what levels are called."""
+    return [({name: fact for name, fact in facts.items() if name != "labels"}, *arrays) for facts, *arrays in told]
 
 
 def places(n=50):
@@ -147,7 +154,7 @@ def test_labels_of_a_dim_are_not_read_where_one_may_be_taken_for_something_else(
     """They count as missing, as all text did that spells no number of a level; numbers are places as before."""
     sites = ["north", "south", odd]
     assert not stays_text(odd)
-    assert said(places(), sites=sites) == said(places())
+    assert unlabelled(said(places(), sites=sites)) == unlabelled(said(places()))
     nobody = places().assign(site_of=np.nan)
     assert said(places().assign(site_of="north"), sites=sites) == said(nobody, sites=sites)
 
@@ -203,3 +210,53 @@ def test_a_constant_of_the_only_placeholder_is_not_taken_for_one_of_all_records(
         pm.Normal("y", pm.Normal("a") + pm.Normal("b") * np.array([2.0]), 1, observed=np.zeros(1))
     words = refused(pmdp.release, built, data=pd.DataFrame({"y": [0.1, 0.2]}), epsilon=1, bounds={"y": (-1, 3)}, public=["y:0"])
     assert "is public and has an entry for every record" in words
+
+
+COLOURS = ["red", "green", "blue"]
+
+
+@pytest.mark.parametrize(("sites", "parties", "of"), [(SITES[::-1], COLOURS, "site_of"), (SITES, ["green", "red", "blue"], "vote")])
+def test_a_model_with_labels_in_another_order_takes_no_release(sites, parties, of, tmp_path):
+    """What was counted under one label would be taken for another: in a model, and where several holders' releases come together."""
+    data = places().assign(vote=np.array(COLOURS, dtype=object)[places()["vote"]], site_of=labelled(places())["site_of"])
+    mine = {"sites": SITES, "parties": COLOURS}
+    released, other = (pmdp.release(model(**names), epsilon=1, data=data) for names in (mine, {"sites": sites, "parties": parties}))
+    released.to_netcdf(tmp_path / "release")
+    stored = pmdp.Release.from_netcdf(tmp_path / "release")
+    assert stored == released
+    assert stored["vote"].labels == (tuple(SITES), tuple(COLOURS))
+    words = rf"' was level \d and is level \d of {of} in the model, which has its labels in another order"
+    for wrong in (
+        lambda: pmdp.rewrite(model(sites, parties), stored),
+        lambda: pmdp.published(model(**mine), {"here": stored, "there": other}),
+    ):
+        with pytest.raises(pmdp.Refusal, match=words):
+            wrong()
+    assert pmdp.rewrite(model(**mine), stored).coords["site"] == tuple(SITES)
+    again = pmdp.release(model(**mine), epsilon=1, data=data)
+    assert pmdp.published(model(**mine), [stored, again]).coords["party"] == tuple(COLOURS)
+
+
+def test_labels_that_are_none_of_the_release_s_may_be_anything():
+    """Such as those in another language; and what an older version released has none."""
+    released = pmdp.release(model(), epsilon=1, data=labelled(places()))
+    translated = [name.upper() for name in SITES]
+    assert pmdp.rewrite(model(translated), released).coords["site"] == tuple(translated)
+    older = released.to_datatree()
+    for group in older.children.values():
+        assert '"labels": [["north"' in group.attrs["statistic"]
+        facts = json.loads(group.attrs["statistic"])
+        del facts["labels"]
+        group.attrs["statistic"] = json.dumps(facts)
+    assert pmdp.rewrite(model(SITES[::-1]), pmdp.Release.from_datatree(older)).coords["site"] == tuple(SITES[::-1])
+
+
+def test_no_label_stands_in_a_release_that_inspect_does_not_say_is_published():
+    """Of dims that do not survive, such as that of the records, and of levels that are no texts."""
+    with pm.Model(coords={"person": ["zz-secret", "b", "c", "d"], "grade": [3, 2, 1], "group": ["x", "y"]}) as built:
+        group = pm.Data("of", [0, 1, 1, 0], dims="person")
+        pm.Bernoulli("ill", pm.Beta("p", 1, 1, dims="group")[group], observed=[0, 1, 1, 0], dims="person")
+        pm.Categorical("mark", pm.Dirichlet("q", np.ones(3), dims="grade"), observed=[0, 1, 2, 1], dims="person")
+    released = pmdp.release(built, epsilon=1)
+    assert (released["ill"].labels, released["mark"].labels) == ((("x", "y"), ()), ())
+    assert "zz-secret" not in json.dumps(released.to_datatree().to_dict(), default=str)
