@@ -1122,7 +1122,7 @@ MUTANTS = (
         "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
     ),
     Mutant(
-        "a loss as likely at the start of a bin as at its end", "models/event_tables.py", "still = pt.exp(-of_node * since)", "still = pt.ones_like(of_node)",
+        "a loss as likely at the start of a bin as at its end", "models/event_tables.py", "hazards @ (since * of_interval.T)", "hazards @ (0 * since * of_interval.T)",
         "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
     ),
     Mutant(

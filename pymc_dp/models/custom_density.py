@@ -3,15 +3,18 @@ must up to a factor.
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.models.interval_nodes import nodes_between
+from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown
 from pymc_dp.models.tabulated import number_in
 
@@ -183,7 +186,15 @@ def _integrals(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
 def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> np.ndarray:
     """A function of values and parameters, at these points for each row of parameters (R, P)."""
     shape = len(rows), len(points)
-    arguments = [points, *(column[:, None] for column in rows.T)]
-    function = pytensor.function([], of(*(pt.constant(np.broadcast_to(a, shape)) for a in arguments)), mode="FAST_COMPILE")
+    arguments = [np.broadcast_to(a, shape) for a in (points, *(column[:, None] for column in rows.T))]
     with np.errstate(all="ignore"):
-        return np.broadcast_to(function(), shape)
+        if isinstance(of, Written):
+            return _compiled(of)(*map(np.ravel, arguments)).reshape(shape)
+        return np.broadcast_to(pytensor.function([], of(*map(pt.constant, arguments)), mode="FAST_COMPILE")(), shape)
+
+
+@lru_cache(maxsize=32)
+def _compiled(of: Written) -> Callable[..., np.ndarray]:
+    """A function that is called several times; compiled once, for Python, because a C compiler would take longer."""
+    whole = of.graph + pt.zeros_like(of.vectors[0])  # it may rest on no values
+    return pytensor.function(list(of.vectors), whole, mode=Mode(linker="py", optimizer="fast_compile"), on_unused_input="ignore")

@@ -263,7 +263,7 @@ def at_cells(likelihood: Likelihood, noisy: NoisyStatistic, inputs: Sequence[Var
     if noisy.tabulated:
         assert likelihood.make is not None
         if likelihood.events is not None:
-            return [likelihood.events.at_times(likelihood.edges, result)]
+            return likelihood.events.at_times(likelihood.edges, result)
         if likelihood.between is not None:
             p = in_bins(likelihood.between, result, noisy.domain)
         else:
@@ -377,7 +377,7 @@ def _observe(
             private.add_coord(columns[-1], length=length)
     dims = (f"{name}_cell", *columns, f"{name}_statistic")
     if likelihood.events is not None:
-        parameters = [with_losses(likelihood.edges, parameters[-1], hazards_of_losses(private, likelihood, noisy))]
+        parameters = [with_losses(likelihood.edges, parameters, hazards_of_losses(private, likelihood, noisy))]
     if noisy.holds_values and noisy.distribution != "Normal":
         of_values = partial(values_of_rows, private, dims=dims[:-1]) if noise_aware else plain_values
         replacement = of_values(likelihood, noisy, parameters)
