@@ -230,7 +230,8 @@ def _check_entry(variable: Variable) -> None:
     node = variable.owner
     if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):
         raise Unreduced(
-            f"it passes its values through {type(node.op).__name__}, which may mix or select records. {FORMS[0].upper()}{FORMS[1:]}"
+            f"it passes its values through {type(node.op).__name__}, which may mix or select records. {FORMS[0].upper()}{FORMS[1:]}."
+            " Of a mixture, write pm.Mixture(..., observed=t), or pt.logaddexp of two logarithms rather than pm.math.logsumexp of many"
         )
 
 
