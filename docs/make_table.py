@@ -226,6 +226,8 @@ def table():
         "promise does not hold for it. It is said of the numbers in the array: where these were rounded, to float32 or to two",
         "digits, add the distance between two neighbouring ones. PyMC makes 32-bit integers of whole numbers, so that 2^31 becomes",
         "-2^31: bounds that come near it are refused, and beyond them neighbouring values stay neighbours.",
+        "No individual may decide whether a row has a value: where totals or means of few individuals are suppressed, one more makes a value of",
+        "what was missing, and moves it from 0, or the middle of the bounds, by more than is paid for. Leave out all rows that could be suppressed.",
         "Models made while `pytensor.config.floatX` was float32 are refused, for PyMC rounds their numbers; this is seen by the types of",
         'values and unknowns, so do not write `dtype="float64"` for all of them in such a model.',
         "Standard errors are public, as everything above the rows is. The exact values of rows that are not Normal are",
