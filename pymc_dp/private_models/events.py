@@ -4,6 +4,7 @@ What was released are counts in the cells of a flag that is 1 of events. The fla
 twice as many counts, whose probabilities rest on the user's distribution of events and on unknown hazards of losses.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
@@ -84,3 +85,13 @@ def hazards_of_losses(private: pm.Model, likelihood: Likelihood, noisy: NoisySta
     if noisy.within:
         hazard = pt.repeat(hazard, nodes_in(noisy), axis=0)
     return hazard.reshape((-1, *[1] * (noisy.noisy.ndim - 2), K))
+
+
+def losses_at_their_means(private: pm.Model, start: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A jittered start of a chain, but for hazards of losses, which begin at their prior means.
+
+    Jittered, they are e^4 times as large or small: with 2,000 records one start in 20 was 11,000 nats below the best or worse, and there
+    steps became so short that a chain stayed where it was.
+    """
+    names = {f"{noisy.variable}{LOSSES}" for noisy in getattr(private, "released", ())}
+    return {name: np.zeros_like(value) if name in names else value for name, value in start.items()}

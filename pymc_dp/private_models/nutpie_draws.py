@@ -27,6 +27,7 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
+from pymc_dp.private_models.events import losses_at_their_means
 from pymc_dp.private_models.fingerprint import Fingerprint, Uncacheable, fingerprint
 from pymc_dp.private_models.newton_starts import NEARLY, Density, coefficients_of, latents_of, started_by_newton
 from pymc_dp.private_models.possible_starts import nearer
@@ -126,7 +127,8 @@ class NutpieModel:
 
         def start(seed: Any) -> np.ndarray:
             with lock:
-                return nearer(lambda point: density(point)[0], flat(self.start(seed)), lambda: flat(self.unjittered()))
+                jittered = losses_at_their_means(self.private, self.start(seed))
+                return nearer(lambda point: density(point)[0], flat(jittered), lambda: flat(self.unjittered()))
 
         begun = replace(with_data, initial_point_func=start)
         return begun if self.initial else started(begun, self.private)

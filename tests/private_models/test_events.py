@@ -9,7 +9,9 @@ import pytest
 from checks import EXACT, check_finite, log_density, points, refused
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.events import LOSSES
+from pymc_dp.private_models.events import LOSSES, losses_at_their_means
+from pymc_dp.private_models.fingerprint import data_of_release
+from pymc_dp.private_models.nutpie_draws import nutpie_model
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 N = 200
@@ -118,6 +120,30 @@ def test_hazards_are_those_of_cells_and_bins(exact_seam):
     start = {name: np.zeros_like(value) for name, value in several.initial_point().items()}
     at = np.array([theirs(start | {f"t{LOSSES}": 0.5 * (np.arange(10) == k)}) for k in range(10)])
     assert len(set(np.round(at, 6))) == 10
+
+
+def test_a_start_is_jittered_but_for_losses():
+    model = model_of(records(), ())
+    private = pmdp.rewrite(model, released(model))
+    start = {name: np.full_like(value, 0.7) for name, value in private.initial_point().items()}
+    found = losses_at_their_means(private, start)
+    assert list(found) == list(start)
+    assert [name for name in found if not (found[name] == 0.7).all()] == [f"t{LOSSES}"]
+    assert (found[f"t{LOSSES}"] == np.zeros(4)).all()
+
+
+@pytest.mark.slow
+def test_chains_begin_where_losses_are_at_their_means():
+    """A chain stayed for ever at its jittered start, where the density of 2,000 records was 12,000 nats lower."""
+    model = model_of(records(), ())
+    private = pmdp.rewrite(model, released(model))
+    begin = nutpie_model(private, {}, data_of_release(private)).compiled().initial_point_func
+    names = [private.rvs_to_values[variable].name for variable in private.free_RVs]
+    sizes = np.array([private.initial_point()[name].size for name in names])
+    of_losses = np.repeat([name == f"t{LOSSES}" for name in names], sizes)
+    starts = np.array([begin(seed) for seed in range(20)])
+    assert (starts[:, of_losses] == 0).all()
+    assert (np.ptp(starts[:, ~of_losses], axis=0) > 0.5).sum() >= 2
 
 
 def test_a_name_that_losses_need_is_refused():
