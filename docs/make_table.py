@@ -233,7 +233,8 @@ def table():
         'values and unknowns, so do not write `dtype="float64"` for all of them in such a model.',
         "Standard errors are public, as everything above the rows is. The exact values of rows that are not Normal are",
         "unknowns, in the group `latent_statistics` of the draws. Where noise is much wider than rows differ, chains visit all that priors",
-        "allow: write unknowns of a hierarchy not centred, `mu + tau * pm.Normal(...)`.",
+        "allow: write unknowns of a hierarchy not centred, `mu + tau * pm.Normal(...)`. How often intervals hold the truth is",
+        "[measured](rows_measured.md).",
         "",
     ]
     return "\n".join(lines)
