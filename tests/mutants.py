@@ -1126,8 +1126,8 @@ MUTANTS = (
         "probabilities are those of the model", "test_potentials.py::test_probabilities_are_integrals_and_add_up_to_1",
     ),
     Mutant(
-        "chains that begin at jittered hazards", "private_models/events.py", "np.zeros_like(value) if name in names else value", "value",
-        "chains move", "test_events.py::test_a_start_is_jittered_but_for_losses",
+        "chains that begin at jittered hazards", "private_models/events.py", "if unknown.name not in hazards}", "if True}",
+        "chains move", "test_events.py::test_every_start_is_jittered_but_that_of_losses",
     ),
     Mutant(
         "one hazard of losses for all bins", "private_models/events.py", "of_bins * normal[1 : 1 + K][None]", "BIN * normal[1] * np.ones((1, K))",

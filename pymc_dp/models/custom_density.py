@@ -195,6 +195,6 @@ def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> 
 
 @lru_cache(maxsize=32)
 def _compiled(of: Written) -> Callable[..., np.ndarray]:
-    """A function that is called several times; compiled once, for Python, because a C compiler would take longer."""
+    """A function in which no record stands, called several times; compiled for Python, because a C compiler would take longer."""
     whole = of.graph + pt.zeros_like(of.vectors[0])  # it may rest on no values
     return pytensor.function(list(of.vectors), whole, mode=Mode(linker="py", optimizer="fast_compile"), on_unused_input="ignore")

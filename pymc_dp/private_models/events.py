@@ -4,13 +4,13 @@ What was released are counts in the cells of a flag that is 1 of events. The fla
 twice as many counts, whose probabilities rest on the user's distribution of events and on unknown hazards of losses.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import Tensor
@@ -87,11 +87,11 @@ def hazards_of_losses(private: pm.Model, likelihood: Likelihood, noisy: NoisySta
     return hazard.reshape((-1, *[1] * (noisy.noisy.ndim - 2), K))
 
 
-def losses_at_their_means(private: pm.Model, start: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """A jittered start of a chain, but for hazards of losses, which begin at their prior means.
+def jittered_unknowns(private: pm.Model) -> set[Variable]:
+    """The unknowns of a private model that chains begin away from their prior means with: all but hazards of losses.
 
-    Jittered, they are e^4 times as large or small: with 2,000 records one start in 20 was 11,000 nats below the best or worse, and there
-    steps became so short that a chain stayed where it was.
+    Jittered by up to 1, these would be up to e^4 times as large or small. With 2,000 records and epsilon 4 one start in 20 was then 11,000
+    nats or more below the best, where steps became so short that a chain stayed.
     """
-    names = {f"{noisy.variable}{LOSSES}" for noisy in getattr(private, "released", ())}
-    return {name: np.zeros_like(value) if name in names else value for name, value in start.items()}
+    hazards = {f"{noisy.variable}{LOSSES}" for noisy in getattr(private, "released", ())}
+    return {unknown for unknown in private.free_RVs if unknown.name not in hazards}

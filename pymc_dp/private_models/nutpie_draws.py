@@ -27,7 +27,7 @@ from pytensor.graph.basic import Variable
 from pytensor.link.jax.linker import JAXLinker
 from pytensor.link.numba.linker import NumbaLinker
 
-from pymc_dp.private_models.events import losses_at_their_means
+from pymc_dp.private_models.events import jittered_unknowns
 from pymc_dp.private_models.fingerprint import Fingerprint, Uncacheable, fingerprint
 from pymc_dp.private_models.newton_starts import NEARLY, Density, coefficients_of, latents_of, started_by_newton
 from pymc_dp.private_models.possible_starts import nearer
@@ -127,8 +127,7 @@ class NutpieModel:
 
         def start(seed: Any) -> np.ndarray:
             with lock:
-                jittered = losses_at_their_means(self.private, self.start(seed))
-                return nearer(lambda point: density(point)[0], flat(jittered), lambda: flat(self.unjittered()))
+                return nearer(lambda point: density(point)[0], flat(self.start(seed)), lambda: flat(self.unjittered()))
 
         begun = replace(with_data, initial_point_func=start)
         return begun if self.initial else started(begun, self.private)
@@ -181,7 +180,7 @@ def nutpie_model(private: pm.Model, sampler: Mapping[str, Any], data: Mapping[Va
         return None
     if not isinstance(get_mode(None).linker, NumbaLinker):
         return None
-    start = make_initial_point_fn(model=private, overrides=initial, jitter_rvs=set(private.free_RVs))
+    start = make_initial_point_fn(model=private, overrides=initial, jitter_rvs=jittered_unknowns(private))
     try:
         key = fingerprint(private, start(0), data, sampler.get("var_names"))
     except Uncacheable:

@@ -9,7 +9,7 @@ import pytest
 from checks import EXACT, check_finite, log_density, points, refused
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.events import LOSSES, losses_at_their_means
+from pymc_dp.private_models.events import LOSSES, jittered_unknowns
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.nutpie_draws import nutpie_model
 
@@ -122,14 +122,13 @@ def test_hazards_are_those_of_cells_and_bins(exact_seam):
     assert len(set(np.round(at, 6))) == 10
 
 
-def test_a_start_is_jittered_but_for_losses():
+def test_every_start_is_jittered_but_that_of_losses():
     model = model_of(records(), ())
     private = pmdp.rewrite(model, released(model))
-    start = {name: np.full_like(value, 0.7) for name, value in private.initial_point().items()}
-    found = losses_at_their_means(private, start)
-    assert list(found) == list(start)
-    assert [name for name in found if not (found[name] == 0.7).all()] == [f"t{LOSSES}"]
-    assert (found[f"t{LOSSES}"] == np.zeros(4)).all()
+    assert set(private.free_RVs) - jittered_unknowns(private) == {private[f"t{LOSSES}"]}
+    with pm.Model() as other:
+        pm.Normal("t_losses")  # of a model without losses
+    assert jittered_unknowns(other) == set(other.free_RVs)
 
 
 @pytest.mark.slow
@@ -137,13 +136,16 @@ def test_chains_begin_where_losses_are_at_their_means():
     """A chain stayed for ever at its jittered start, where the density of 2,000 records was 12,000 nats lower."""
     model = model_of(records(), ())
     private = pmdp.rewrite(model, released(model))
-    begin = nutpie_model(private, {}, data_of_release(private)).compiled().initial_point_func
+    chains = nutpie_model(private, {}, data_of_release(private))
+    begin = chains.compiled().initial_point_func
     names = [private.rvs_to_values[variable].name for variable in private.free_RVs]
     sizes = np.array([private.initial_point()[name].size for name in names])
     of_losses = np.repeat([name == f"t{LOSSES}" for name in names], sizes)
     starts = np.array([begin(seed) for seed in range(20)])
     assert (starts[:, of_losses] == 0).all()
     assert (np.ptp(starts[:, ~of_losses], axis=0) > 0.5).sum() >= 2
+    mine = nutpie_model(private, {"initvals": {f"t{LOSSES}": np.full(4, 0.3)}}, data_of_release(private)).compiled()
+    assert (mine.initial_point_func(1)[of_losses] == 0.3).all()
 
 
 def test_a_name_that_losses_need_is_refused():
