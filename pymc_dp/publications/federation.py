@@ -20,7 +20,7 @@ from pymc_dp.models.likelihood_rv import POTENTIAL
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import indices_into
 from pymc_dp.plans.plan import refuse_problems
-from pymc_dp.privacy.accounting import Refusal, protected
+from pymc_dp.privacy.accounting import ALL_ROWS, Refusal, protected
 from pymc_dp.privacy.receipts import UNACCOUNTED
 from pymc_dp.private_models.as_made import AsMade, as_made
 from pymc_dp.private_models.events import events_beside
@@ -129,6 +129,7 @@ def federated(model: pm.Model, releases: Mapping[str, Release], same_people: obj
     """The model with several holders' releases in place of its records; see ``published``."""
     _check_holders(releases)
     groups = _groups(same_people, releases)
+    _check_read_alike(groups, releases)
     observed = [*(str(variable.name) for variable in model.observed_RVs), *_in_potentials(model, releases)]
     parts = _parts(observed, releases)
     binned = {part.likelihood for part in parts if part.statistic.domain.edges}
@@ -214,6 +215,38 @@ def _groups(same_people: object, releases: Mapping[str, Release]) -> tuple[tuple
     if len(set(named)) < len(named) or any(len(group) < 2 for group in groups):
         raise Refusal(f"same_people holds groups of two holders and more, each in one group only. {remedy}")
     return tuple(groups)
+
+
+def _check_read_alike(groups: tuple[tuple[str, ...], ...], releases: Mapping[str, Release]) -> None:
+    """Refuse releases of the same people that may have read them otherwise, so that they are of two true statistics.
+
+    How many rows of a person count, and all that a row says, decide which rows do (``releases.persons``). What a missing value of a
+    covariate counts as decides on its cell, and stands in no statistic.
+    """
+    for group in groups:
+        first, *others = (releases[holder] for holder in group)
+        for holder, other in zip(group[1:], others, strict=True):
+            words = ""
+            if _whole_persons(first) != _whole_persons(other):
+                words = (
+                    "not the same rows of them count in both: that rests on how many of a person do, and on all variables of a release."
+                    " Release both with the same unit and variables"
+                )
+            elif _missing(first, other) != _missing(other, first):
+                words = "missing values count as something else in the other. Release both with the same missing"
+            if words:
+                raise Refusal(f"{group[0]} and {holder} are said to hold the same people, but {words}, or use one of them.")
+
+
+def _whole_persons(release: Release) -> tuple[str, ...]:
+    """What decides which rows of every person count; nothing where all rows do."""
+    return (release.unit, *sorted(noisy.variable for noisy in release.statistics)) if release.unit.startswith(ALL_ROWS) else ()
+
+
+def _missing(release: Release, other: Release) -> dict[str, object]:
+    """What missing values count as, but for those of variables that the other did not release."""
+    alone = {noisy.variable for noisy in release.statistics} - {noisy.variable for noisy in other.statistics}
+    return {name: counted for name, counted in release.missing.items() if name not in alone}
 
 
 def _parts(observed: Sequence[str], releases: Mapping[str, Release]) -> list[_Part]:

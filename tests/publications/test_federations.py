@@ -196,6 +196,48 @@ def test_what_cannot_be_combined_is_refused_and_says_how_to_declare_different_pe
         pmdp.published(joint_model(("spring", "autumn"), "Bernoulli"), two_of_the_same(), same_people=True)
 
 
+def test_releases_in_which_other_rows_of_a_person_count_are_not_of_one_true_statistic():
+    """One row of each person is not four, nor are all rows; and what else a row says decides which rows count."""
+    rng = np.random.default_rng(6)
+    with pm.Model(coords={"row": range(60)}) as one:
+        pm.Data("who", np.repeat(np.arange(15), 4), dims="row")
+        pm.Bernoulli("stay", pm.Beta("level", 1, 1), observed=rng.integers(0, 2, 60), dims="row")
+    with pm.Model(coords={"row": range(60)}) as two:
+        pm.Data("who", np.repeat(np.arange(15), 4), dims="row")
+        pm.Bernoulli("stay", pm.Beta("level", 1, 1), observed=one["stay"].eval(), dims="row")
+        pm.Bernoulli("ill", pm.Beta("share", 1, 1), observed=rng.integers(0, 2, 60), dims="row")
+
+    def of(model, unit):
+        return pmdp.release(model, epsilon=1.0, mechanism=GAUSSIAN, neighbours="add_remove", unit=unit)
+
+    one_row, four_rows = pmdp.Person("who", at_most=1), pmdp.Person("who", at_most=4)
+    for model, several in (
+        (one, [of(one, one_row), of(one, four_rows)]),
+        (one, [of(one, "visit"), of(one, four_rows)]),
+        (two, [of(one, one_row), of(two, one_row)]),
+    ):
+        pmdp.published(model, several)
+        with pytest.raises(pmdp.Refusal, match="not the same rows of them count in both"):
+            pmdp.published(model, several, same_people=True)
+    for again in ([of(one, one_row), of(one, one_row)], [of(one, "visit"), of(one, "patient's visit")]):
+        assert len(pmdp.published(one, again, same_people=True).observed_RVs) == 1
+
+
+def test_releases_in_which_missing_covariates_count_as_something_else_are_not_of_one_true_statistic():
+    def of(missing):
+        with pm.Model() as model:
+            pm.Bernoulli("stay", pm.Beta("level", 1, 1, shape=3)[pm.Data("of", np.repeat([0, 1], 20))], observed=np.arange(40) % 2)
+        return pmdp.release(model, epsilon=1.0, mechanism=GAUSSIAN, missing=missing)
+
+    with pm.Model() as model:
+        pm.Bernoulli("stay", pm.Beta("level", 1, 1, shape=3)[pm.Data("of", np.zeros(2, int))], observed=np.zeros(2, int))
+    for several in ([of({"of": 0}), of({"of": 2})], [of({"of": 0}), of({})]):
+        pmdp.published(model, several)
+        with pytest.raises(pmdp.Refusal, match="missing values count as something else"):
+            pmdp.published(model, several, same_people=True)
+    assert len(pmdp.published(model, [of({"of": 0}), of({"of": 0})], same_people=True).observed_RVs) == 1
+
+
 # ---------- what does not fit
 
 
