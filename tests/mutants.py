@@ -3750,6 +3750,30 @@ MUTANTS = (
         "a release belongs to one shape of model",
         "test_labels_of_levels.py::test_a_model_with_labels_in_another_order_takes_no_release[sites0-parties0-site_of]",
     ),
+    Mutant(
+        "the same people with other rows that count", "publications/federation.py", "if _whole_persons(first) != _whole_persons(other):", "if False:",
+        "one true statistic behind two noisy ones is counted once",
+        "test_federations.py::test_releases_in_which_other_rows_of_a_person_count_are_not_of_one_true_statistic",
+    ),
+    Mutant(
+        "missing values that count as something else", "publications/federation.py", "elif _missing(first, other) != _missing(other, first):",
+        "elif False:", "one true statistic behind two noisy ones is counted once",
+        "test_federations.py::test_releases_in_which_missing_covariates_count_as_something_else_are_not_of_one_true_statistic",
+    ),
+    Mutant(
+        "an index from the end of a holder's table", "publications/federation.py", "            if low < 0:\n", "            if low < -length:\n",
+        "no level is taken for another", "test_federations.py::test_an_index_from_the_end_is_refused",
+    ),
+    Mutant(
+        "labels along columns are not kept", "models/level_labels.py", "likelihood.name, *_axes(likelihood))", "likelihood.name)",
+        "no column is taken for another",
+        "test_labels_of_levels.py::test_numbers_and_what_stands_along_an_axis_have_labels_in_an_order_too[_columns-labels1]",
+    ),
+    Mutant(
+        "labels of covariates are not kept", "models/level_labels.py", "            dims.setdefault(name, set()).update(of_name)\n", "            pass\n",
+        "no covariate is taken for another",
+        "test_labels_of_levels.py::test_numbers_and_what_stands_along_an_axis_have_labels_in_an_order_too[_product-labels5]",
+    ),
     # ---------- published numbers with labels
     Mutant(
         "labels of published numbers are not looked at", "publications/labelled.py", "if alike and not any(", "if False and not any(",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pymc_dp.models.level_labels import texts_of_levels
+from pymc_dp.models.level_labels import named_axes, texts_of_levels
 from pymc_dp.models.public_inputs import ROUNDING, same_inputs
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.plans.covariate_features import CovariateFeatures
@@ -21,7 +21,7 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[st
         Of a model that takes the statistic in place of records.
     noisy : NoisyStatistic
     labels : mapping
-        What that model calls the levels of its arrays and observed variables: see ``models.level_labels``.
+        What that model calls the levels of its arrays and observed variables: see ``models.level_labels.labels_of_axes``.
     """
     linear = likelihood.linear.names if noisy.regression is not None and likelihood.linear is not None else None
     domain, natural = noisy.domain, likelihood.natural
@@ -59,8 +59,7 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[st
     other = [p.name for told, p in zip(noisy.told, likelihood.inputs, strict=False) if not same_inputs(told, p.readings)]
     if other:
         return f"{other[0]} was in it as another function, or beside other constants, than it is in the model"
-    in_order = (*(placeholder.name for placeholder in likelihood.inputs), likelihood.name)
-    for called, was, now in zip(in_order, noisy.labels, texts_of_levels(likelihood, labels), strict=False):
+    for called, was, now in zip(named_axes(likelihood), noisy.labels, texts_of_levels(likelihood, labels), strict=False):
         if moved := [label for label in was if label in now and was.index(label) != now.index(label)]:
             places = f"{was.index(moved[0])} and is level {now.index(moved[0])} of {called}"
             return f"{moved[0]!r} was level {places} in the model, which has its labels in another order"

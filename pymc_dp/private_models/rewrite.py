@@ -20,7 +20,7 @@ from pytensor.graph.basic import Variable, clone_get_equiv
 from pymc_dp.models.bambi_models import from_bambi
 from pymc_dp.models.binned import in_bins
 from pymc_dp.models.event_tables import with_losses
-from pymc_dp.models.level_labels import level_labels
+from pymc_dp.models.level_labels import labels_of_axes
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.source_lines import forget_lines
@@ -169,7 +169,7 @@ def rewritten(spec: ModelSpec, release: Release, *, noise_aware: bool = True) ->
     if set(by_name) != {likelihood.name for likelihood in spec.likelihoods}:
         raise Refusal(ANOTHER_SHAPE)
     pairs = [(likelihood, by_name[likelihood.name]) for likelihood in spec.likelihoods]
-    labels = level_labels(spec)
+    labels = labels_of_axes(spec)
     for likelihood, noisy in pairs:
         if words := difference(likelihood, noisy, labels):
             raise Refusal(f"{ANOTHER_SHAPE} Of {likelihood.name}: {words}.")

@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from pytensor import function
 from pytensor.graph.traversal import ancestors
 
-from pymc_dp.models.level_labels import level_labels
+from pymc_dp.models.level_labels import labels_of_axes
 from pymc_dp.models.likelihood_rv import POTENTIAL
 from pymc_dp.models.spec import Likelihood, ModelSpec
 from pymc_dp.models.structure import indices_into
@@ -301,7 +301,7 @@ def _pairs(
 ) -> tuple[list[tuple[Likelihood, NoisyStatistic]], dict[str, tuple[str, ...]]]:
     """Every likelihood with its statistics, under the names that they have in the private model; and whose they are."""
     pairs, holders = [], {}
-    taken, labels = set(spec.order) | set(spec.coords), level_labels(spec)
+    taken, labels = set(spec.order) | set(spec.coords), labels_of_axes(spec)
     for likelihood in spec.likelihoods:
         of_likelihood = [part for part in parts if part.likelihood == likelihood.name]
         for part in of_likelihood:
@@ -361,7 +361,12 @@ def _check_tables(spec: ModelSpec, pairs: Sequence[tuple[Likelihood, NoisyStatis
         asked = [asked for index, table, axis in here for asked in (index.min(), index.max(), table.shape[axis])]
         compute = function(inputs, asked, mode="FAST_COMPILE", on_unused_input="ignore", allow_input_downcast=True)
         for low, high, length in np.reshape(compute(*noisy.inputs), (-1, 3)):
-            if low < -length or high >= length:
+            if low < 0:
+                raise Refusal(
+                    f"The release of {', '.join(holders[noisy.variable])} has an index that counts from the end of a table, which may have"
+                    " another end in the model. Release it with indices from 0 on."
+                )
+            if high >= length:
                 raise Refusal(
                     f"The release of {', '.join(holders[noisy.variable])} has an index beyond the tables of the model. Give its dims the"
                     " labels that the holders used, in their order."

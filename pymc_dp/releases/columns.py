@@ -97,15 +97,15 @@ def _observed(likelihood: Likelihood, bounds: object) -> str:
 def _given(placeholder: Placeholder, bounds: object) -> str:
     if placeholder.index and placeholder.levels is not None:
         return _whole(0, placeholder.levels - 1)
-    return _within(bounds, _whole(0, 1) if placeholder.variable.type.dtype == "bool" else "")
+    return _within(bounds, _whole(0, 1) if placeholder.variable.type.dtype == "bool" else "", whole=placeholder.whole)
 
 
 def _whole(lower: float, upper: float) -> str:
     return f"a whole number from {lower:.15g} to {upper:.15g}"
 
 
-def _within(bounds: object, itself: str) -> str:
-    """What the user's bounds make of a value, or what it is without any."""
+def _within(bounds: object, itself: str, whole: bool = False) -> str:
+    """What the user's bounds make of a value, which is rounded where the model's array holds whole numbers, or what it is without any."""
     if bounds is None:
         return itself or "a number, whose bounds are needed"
     if isinstance(bounds, set | frozenset):
@@ -114,7 +114,7 @@ def _within(bounds: object, itself: str) -> str:
         return "a number, counted in bins"
     pair, *_ = pairs_of(bounds) or [bounds]  # of the one number that a record has
     lower, upper = (float(end) for end in pair)  # type: ignore[attr-defined]
-    return _between(lower, upper)
+    return (_whole if whole else _between)(lower, upper)
 
 
 def _between(lower: float, upper: float) -> str:

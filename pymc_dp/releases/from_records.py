@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from pymc_dp.models.level_labels import level_labels, texts_of_levels
+from pymc_dp.models.level_labels import labels_of_axes, texts_of_levels
 from pymc_dp.models.reader import read_model
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.plans.disjoint import check_same_records
@@ -342,7 +342,7 @@ def released(
             if cells.name in priced.covered and network is not None:
                 holder = priced.covered[cells.name]
                 statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder, noise)
-    labels = level_labels(whole.spec)
+    labels = labels_of_axes(whole.spec)
     in_order = tuple(replace(statistics[cells.name], labels=texts_of_levels(cells.planned.likelihood, labels)) for cells in priced.opened)
     declared = (str(whole.protection.unit), whole.protection.neighbours, whole.spec.public)
     return Release(

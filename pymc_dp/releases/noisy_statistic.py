@@ -86,7 +86,8 @@ class NoisyStatistic:
     told : tuple of tuple of Means
         For every input, if it is public, which function of the model's public arrays it is, or may be. Older versions did not tell.
     labels : tuple of tuple of str
-        For every input and then for the variable itself, what the model calls the levels 0, 1, 2, ..., where that is by texts.
+        For every input, then for the variable itself and then for every axis of its columns, what the model calls the levels or entries
+        0, 1, 2, ..., as texts.
     residuals : Residuals or None
         Where sums of residuals were released after second moments, where they were taken. They stand last in ``noisy``, in units of their
         own, and ``scale`` and the sensitivities are those of the second moments alone; ``cost`` is that of both.

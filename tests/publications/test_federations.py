@@ -128,6 +128,15 @@ def test_an_index_beyond_the_tables_of_the_model_is_refused():
         pmdp.published(smaller, released)
 
 
+def test_an_index_from_the_end_is_refused():
+    """The last of two wards at home is not the last of four in the model."""
+    released = [
+        pmdp.release(of_ward(np.repeat([0, k], 9), np.zeros(18)), epsilon=1.0, bounds={"stay": (-9, 9)}, public=["of"]) for k in (1, -1)
+    ]
+    with pytest.raises(pmdp.Refusal, match="release_2 has an index that counts from the end"):
+        pmdp.published(of_ward([0, 1]), released)
+
+
 # ---------- the same people
 
 

@@ -252,11 +252,75 @@ def test_labels_that_are_none_of_the_release_s_may_be_anything():
 
 
 def test_no_label_stands_in_a_release_that_inspect_does_not_say_is_published():
-    """Of dims that do not survive, such as that of the records, and of levels that are no texts."""
+    """Of dims that do not survive, such as that of the records."""
     with pm.Model(coords={"person": ["zz-secret", "b", "c", "d"], "grade": [3, 2, 1], "group": ["x", "y"]}) as built:
         group = pm.Data("of", [0, 1, 1, 0], dims="person")
         pm.Bernoulli("ill", pm.Beta("p", 1, 1, dims="group")[group], observed=[0, 1, 1, 0], dims="person")
         pm.Categorical("mark", pm.Dirichlet("q", np.ones(3), dims="grade"), observed=[0, 1, 2, 1], dims="person")
     released = pmdp.release(built, epsilon=1)
-    assert (released["ill"].labels, released["mark"].labels) == ((("x", "y"), ()), ())
+    assert (released["ill"].labels, released["mark"].labels) == ((("x", "y"), ()), (("3", "2", "1"),))
     assert "zz-secret" not in json.dumps(released.to_datatree().to_dict(), default=str)
+
+
+def _years():
+    pm.Poisson("y", pm.Gamma("rate", 2, 1, dims="d")[pm.Data("of", [0, 1, 2])], observed=[0, 1, 2])
+
+
+def _columns():
+    pm.Bernoulli("y", pm.Beta("p", 1, 1, dims="d"), observed=np.eye(3, dtype=int))
+
+
+def _columns_by_cell():
+    p = pm.math.invlogit(pm.Normal("p", dims=("group", "d"))[pm.Data("of", [0, 1, 1])] + 0.5)
+    pm.Bernoulli("y", p, observed=np.eye(3, dtype=int))
+
+
+def _columns_of_the_observed_alone():
+    pm.Normal("y", pm.Normal("a"), 1.0, observed=np.eye(3), dims=("row", "d"))
+    pm.Normal("b", dims="d")
+
+
+def _votes():
+    pm.Multinomial("y", 1, pm.Dirichlet("p", np.ones(3), dims="d"), observed=np.eye(3, dtype=int))
+
+
+def _product():
+    pm.Normal("y", pm.Data("X", np.eye(3)) @ pm.Normal("b", dims="d"), pm.HalfNormal("sd"), observed=np.zeros(3))
+
+
+def _product_transposed():
+    pm.Normal("y", pm.Normal("b", dims="d") @ pm.Data("X", np.eye(3)).T, pm.HalfNormal("sd"), observed=np.zeros(3))
+
+
+def _sum_of_products():
+    slopes = pm.Normal("b", dims=("group", "d"))[pm.Data("of", [0, 1, 1])]
+    pm.Normal("y", (pm.Data("X", np.eye(3)) * slopes).sum(axis=1), pm.HalfNormal("sd"), observed=np.zeros(3))
+
+
+REAL, BOTH = {"y": (-1, 1)}, {"y": (-1, 1), "X": (-1, 1)}
+AXES = {
+    _years: {"y": (0, 9)},
+    _columns: None,
+    _columns_by_cell: None,
+    _columns_of_the_observed_alone: REAL,
+    _votes: None,
+    _product: BOTH,
+    _product_transposed: BOTH,
+    _sum_of_products: BOTH,
+}
+
+
+@pytest.mark.parametrize(
+    ("write", "labels"),
+    [*((write, ["age", "income", "height"]) for write in AXES), (_years, [2019, 2020, 2021]), (_columns, np.array([1.5, 2.0, 3.0]))],
+)
+def test_numbers_and_what_stands_along_an_axis_have_labels_in_an_order_too(write, labels):
+    def built(of_dim):
+        with pm.Model(coords={"d": of_dim, "group": ["g", "h"], "row": range(3)}) as model:
+            write()
+        return model
+
+    released = pmdp.release(built(labels), epsilon=1, bounds=AXES[write])
+    pmdp.rewrite(built(labels), released)
+    with pytest.raises(pmdp.Refusal, match="in the model, which has its labels in another order"):
+        pmdp.rewrite(built([labels[k] for k in (1, 0, 2)]), released)

@@ -87,6 +87,15 @@ def test_inspect_says_the_columns_and_reads_none(tmp_path, monkeypatch):
     assert "50" not in private
 
 
+def test_inspect_says_where_numbers_become_whole_ones():
+    """Placeholders such as [0, 0] are whole numbers, and so is what is read in their place: .7 counts as 1."""
+    for placeholders, read_as in (([0, 0], "a whole number from 0 to 1"), ([0.0, 0.0], "a number from 0 to 1")):
+        with pm.Model() as built:
+            pm.Normal("y", pm.Normal("a") * pm.Data("x", placeholders), 1.0, observed=[0.0, 0.0])
+        shown = pmdp.inspect(built, data=pd.DataFrame({"x": [0.7], "y": [0.0]}), bounds={"x": (0, 1), "y": (-1, 1)})
+        assert dict(shown.columns)["x"] == read_as
+
+
 def test_inspect_finds_the_key_among_the_columns():
     """No ``pm.Data`` of its name is needed, as ``release`` needs none."""
     unit, visits = pmdp.Person("patient", at_most=3), rows(5).assign(patient=list("aabbb"))
