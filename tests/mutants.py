@@ -3774,6 +3774,14 @@ MUTANTS = (
         "no covariate is taken for another",
         "test_labels_of_levels.py::test_numbers_and_what_stands_along_an_axis_have_labels_in_an_order_too[_product-labels5]",
     ),
+    Mutant(
+        "arrays in another order let pass", "private_models/matching.py", "    if was_common == now_common:\n", "    if True:\n",
+        "no array is taken for another", "test_labels_of_levels.py::test_terms_in_another_order_are_another_model[True-public0]",
+    ),
+    Mutant(
+        "labels of another array let pass", "private_models/matching.py", "if was and now and not set(was) & set(now) and was in several:", "if False:",
+        "no array is taken for another", "test_labels_of_levels.py::test_terms_in_another_order_are_another_model[False-public2]",
+    ),
     # ---------- published numbers with labels
     Mutant(
         "labels of published numbers are not looked at", "publications/labelled.py", "if alike and not any(", "if False and not any(",

@@ -12,7 +12,7 @@ from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 
-def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[str, tuple[object, ...]]) -> str | None:
+def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[str, tuple[object, ...]], holder: str = "") -> str | None:
     """The difference, in words, between a statistic and what would be released of a likelihood; None where it fits.
 
     Parameters
@@ -22,6 +22,8 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[st
     noisy : NoisyStatistic
     labels : mapping
         What that model calls the levels of its arrays and observed variables: see ``models.level_labels.labels_of_axes``.
+    holder : str
+        Whose statistic it is, where there are several: the model may have this name before those of its arrays.
     """
     linear = likelihood.linear.names if noisy.regression is not None and likelihood.linear is not None else None
     domain, natural = noisy.domain, likelihood.natural
@@ -54,16 +56,35 @@ def difference(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[st
     if len(noisy.inputs) != len(likelihood.inputs):
         arrays = ", ".join(placeholder.name for placeholder in likelihood.inputs) or "none"
         return f"it was released with {len(noisy.inputs)} arrays above the likelihood, and the model has {arrays}"
+    if order := _in_another_order(likelihood, noisy, holder):
+        return order
     if any(value.ndim != placeholder.variable.type.ndim for value, placeholder in zip(noisy.inputs, likelihood.inputs, strict=True)):
         return "arrays above its likelihood had other numbers of axes than the model's have"
     other = [p.name for told, p in zip(noisy.told, likelihood.inputs, strict=False) if not same_inputs(told, p.readings)]
     if other:
         return f"{other[0]} was in it as another function, or beside other constants, than it is in the model"
-    for called, was, now in zip(named_axes(likelihood), noisy.labels, texts_of_levels(likelihood, labels), strict=False):
+    return _other_labels(likelihood, noisy, labels)
+
+
+def _other_labels(likelihood: Likelihood, noisy: NoisyStatistic, labels: Mapping[str, tuple[object, ...]]) -> str | None:
+    """What stands in the place of something with other labels than in the release, in words. Labels that are nowhere there say nothing."""
+    names, several = named_axes(likelihood), texts_of_levels(likelihood, labels)
+    for called, was, now in zip(names, noisy.labels, several, strict=False):
         if moved := [label for label in was if label in now and was.index(label) != now.index(label)]:
             places = f"{was.index(moved[0])} and is level {now.index(moved[0])} of {called}"
             return f"{moved[0]!r} was level {places} in the model, which has its labels in another order"
+        if was and now and not set(was) & set(now) and was in several:
+            return f"{called} had the labels that {names[several.index(was)]} has in the model, so that one is taken for the other"
     return None
+
+
+def _in_another_order(likelihood: Likelihood, noisy: NoisyStatistic, holder: str) -> str | None:
+    """Which arrays stand in another order than in the release, in words: a statistic is of the first, the second and so on."""
+    now = [placeholder.name.removeprefix(f"{holder}_") for placeholder in likelihood.inputs]
+    was_common, now_common = [name for name in noisy.named if name in now], [name for name in now if name in noisy.named]
+    if was_common == now_common:
+        return None
+    return f"it was released from a model with {', '.join(was_common)} in this order, and the model has {', '.join(now_common)}"
 
 
 def _has_features(likelihood: Likelihood, noisy: NoisyStatistic) -> bool:

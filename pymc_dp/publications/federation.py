@@ -305,7 +305,7 @@ def _pairs(
     for likelihood in spec.likelihoods:
         of_likelihood = [part for part in parts if part.likelihood == likelihood.name]
         for part in of_likelihood:
-            if words := difference(likelihood, part.statistic, labels):
+            if words := difference(likelihood, part.statistic, labels, part.holder):
                 own = (
                     f" What differs between holders, such as a level, needs a likelihood for each, such as {part.holder}_{likelihood.name}."
                     if likelihood.inputs and len(of_likelihood) > 1

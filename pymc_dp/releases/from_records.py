@@ -343,7 +343,10 @@ def released(
                 holder = priced.covered[cells.name]
                 statistics[cells.name] = from_child(cells, statistics[holder.variable], network, holder, noise)
     labels = labels_of_axes(whole.spec)
-    in_order = tuple(replace(statistics[cells.name], labels=texts_of_levels(cells.planned.likelihood, labels)) for cells in priced.opened)
+    in_order = tuple(
+        replace(statistics[name], labels=texts_of_levels(likelihood, labels), named=tuple(array.name for array in likelihood.inputs))
+        for name, likelihood in ((cells.name, cells.planned.likelihood) for cells in priced.opened)
+    )
     declared = (str(whole.protection.unit), whole.protection.neighbours, whole.spec.public)
     return Release(
         in_order, priced.total, noise.name, *declared, receipt.head, priced.versions, network, whole.missing, whole.disjoint

@@ -88,6 +88,8 @@ class NoisyStatistic:
     labels : tuple of tuple of str
         For every input, then for the variable itself and then for every axis of its columns, what the model calls the levels or entries
         0, 1, 2, ..., as texts.
+    named : tuple of str
+        For every input what the model calls the array that it comes from. Older versions did not tell.
     residuals : Residuals or None
         Where sums of residuals were released after second moments, where they were taken. They stand last in ``noisy``, in units of their
         own, and ``scale`` and the sensitivities are those of the second moments alone; ``cost`` is that of both.
@@ -127,6 +129,7 @@ class NoisyStatistic:
     binned: tuple[str, ...] = ()
     told: tuple[tuple[Means, ...], ...] = ()
     labels: tuple[tuple[str, ...], ...] = ()
+    named: tuple[str, ...] = ()
     residuals: Residuals | None = None
     combination: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -288,8 +291,8 @@ class NoisyStatistic:
         }  # fmt: skip
         in_bins: dict[str, object] = {"grid": list(self.grid), "within": list(map(list, self.within)), "binned": list(self.binned)}
         residuals: dict[str, object] = {} if self.residuals is None else {"residuals": asdict(self.residuals)}
-        labels: dict[str, object] = {"labels": self.labels} if self.labels else {}
-        return facts | (in_bins if self.within else {}) | residuals | labels
+        called: dict[str, object] = {name: told for name, told in (("labels", self.labels), ("named", self.named)) if told}
+        return facts | (in_bins if self.within else {}) | residuals | called
 
     def to_dataset(self) -> "xr.Dataset":
         """The statistic as an ``xarray.Dataset``."""
@@ -329,6 +332,7 @@ class NoisyStatistic:
                 "left_out": tuple(facts["left_out"]),
                 "told": _tuple(facts.get("told", [])),
                 "labels": _tuple(facts.get("labels", [])),
+                "named": tuple(facts.get("named", ())),
                 "grid": tuple(facts.get("grid", ())),
                 "within": tuple(Within(*_tuple(within)) for within in facts.get("within", ())),  # type: ignore[misc]
                 "binned": tuple(facts.get("binned", ())),

@@ -324,3 +324,34 @@ def test_numbers_and_what_stands_along_an_axis_have_labels_in_an_order_too(write
     pmdp.rewrite(built(labels), released)
     with pytest.raises(pmdp.Refusal, match="in the model, which has its labels in another order"):
         pmdp.rewrite(built([labels[k] for k in (1, 0, 2)]), released)
+
+
+def of_two(swapped, named=True, prefix=""):
+    """A share by site and ward, whose terms are written in one order or the other; arrays have names, or dims have labels."""
+    levels = np.repeat([0, 1, 2], 3), np.tile([0, 1, 2], 3)
+    with pm.Model(coords={} if named else {"site": ["n", "s", "w"], "ward": ["x", "y", "z"]}) as built:
+        terms = []
+        for name, of in zip(("site", "ward"), levels):
+            effect = pm.Normal(f"by_{name}", shape=3) if named else pm.Normal(f"by_{name}", dims=name)
+            terms.append(effect[pm.Data(f"{prefix}{name}", of) if named else of])
+        pm.Bernoulli(f"{prefix}ill", logit_p=terms[swapped] + terms[not swapped], observed=np.arange(9) % 2)
+    return built
+
+
+@pytest.mark.parametrize(("named", "public"), [(True, []), (True, ["site", "ward"]), (False, []), (False, ["ill:0", "ill:1"])])
+def test_terms_in_another_order_are_another_model(named, public):
+    """What was counted by site was taken for what was counted by ward: arrays are told apart by their names, or else by labels."""
+    released, other = (pmdp.release(of_two(False, named), epsilon=1, public=public) for _ in range(2))
+    words = "was released from a model with site, ward in this order" if named else "had the labels that"
+    for wrong in (lambda: pmdp.rewrite(of_two(True, named), released), lambda: pmdp.published(of_two(True, named), [released, other])):
+        with pytest.raises(pmdp.Refusal, match=words):
+            wrong()
+    pmdp.rewrite(of_two(False, named), released)
+    assert released == pmdp.Release.from_datatree(released.to_datatree())
+
+
+def test_terms_in_another_order_are_another_model_where_arrays_have_the_name_of_their_holder():
+    released = {"here": pmdp.release(of_two(False), epsilon=1)}
+    pmdp.published(of_two(False, prefix="here_"), released)
+    with pytest.raises(pmdp.Refusal, match="with site, ward in this order, and the model has ward, site"):
+        pmdp.published(of_two(True, prefix="here_"), released)
