@@ -3782,6 +3782,10 @@ MUTANTS = (
         "labels of another array let pass", "private_models/matching.py", "if was and now and not set(was) & set(now) and was in several:", "if False:",
         "no array is taken for another", "test_labels_of_levels.py::test_terms_in_another_order_are_another_model[False-public2]",
     ),
+    Mutant(
+        "bounds beyond what an array holds", "models/spec.py", '        if not self.whole or self.variable.type.dtype == "bool":\n', "        if True:\n",
+        "a value within bounds is read as itself", "test_data.py::test_bounds_beyond_the_whole_numbers_of_an_array_are_refused[bounds0]",
+    ),
     # ---------- published numbers with labels
     Mutant(
         "labels of published numbers are not looked at", "publications/labelled.py", "if alike and not any(", "if False and not any(",

@@ -74,6 +74,13 @@ class Placeholder:
         """Whether it holds integers or truth values."""
         return bool(self.variable.type.dtype.startswith(("int", "uint", "bool")))
 
+    def holds(self, *values: np.ndarray) -> bool:
+        """Whether its type has these numbers: PyMC makes 32 bits of whole ones."""
+        if not self.whole or self.variable.type.dtype == "bool":
+            return True
+        limits = np.iinfo(self.variable.type.dtype)
+        return all(bool(((array >= limits.min) & (array <= limits.max) | ~np.isfinite(array)).all()) for array in values)
+
 
 @dataclass(frozen=True)
 class Linear:

@@ -164,6 +164,9 @@ def covariate_bounds(likelihood: Likelihood, bounds: Mapping[str, object]) -> di
             result[placeholder.name] = Bounded(np.full(shape, levels[0]), np.full(shape, levels[-1]), levels)
         else:
             result[placeholder.name] = Bounded(*ends_of(placeholder.name, pair, shape, whole=placeholder.whole))
+        if not placeholder.holds((of := result[placeholder.name]).lower, of.upper):
+            kept = f"{placeholder.name} holds integers of type {placeholder.variable.type.dtype}, and its bounds lie beyond these"
+            raise Unreduced(f"{kept}. Write a pm.Data of real numbers, such as np.zeros(2), or narrower bounds")
     return result
 
 

@@ -74,6 +74,20 @@ def test_placeholders_leave_no_trace(neighbours):
     assert said(neighbours, FRAME) == said(neighbours, FRAME, frame=others)
 
 
+@pytest.mark.parametrize("bounds", [(0, 2**33), {0, 2**33}])
+def test_bounds_beyond_the_whole_numbers_of_an_array_are_refused(bounds):
+    """PyMC makes 32 bits of [0, 0]: what lay beyond was taken for 2^31 - 1 or, where the model computes with it, for something else."""
+    frame = pd.DataFrame({"x": [2**32] * 5, "y": [1.0] * 5})
+    for zeros, dtype in (([0, 0], "int32"), (np.zeros(2, np.uint8), "uint8"), (np.zeros(2), "")):
+        with pm.Model() as built:
+            pm.Normal("y", pm.Normal("a") + pm.Normal("b") * (pm.Data("x", zeros) + 1), 1.0, observed=np.zeros(2))
+        how = {"data": frame, "epsilon": 1, "bounds": {"x": bounds, "y": (-1, 1)}}
+        if dtype:
+            assert f"x holds integers of type {dtype}, and its bounds lie beyond these" in refused(pmdp.release, built, **how)
+        else:
+            pmdp.release(built, **how)
+
+
 def test_the_number_of_records_is_that_of_the_data_where_it_is_public():
     with seam_of(0):
         released = pmdp.release(model(PLACEHOLDERS), epsilon=1, bounds=BOUNDS, data=FRAME)
