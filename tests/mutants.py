@@ -3786,6 +3786,10 @@ MUTANTS = (
         "bounds beyond what an array holds", "models/spec.py", '        if not self.whole or self.variable.type.dtype == "bool":\n', "        if True:\n",
         "a value within bounds is read as itself", "test_data.py::test_bounds_beyond_the_whole_numbers_of_an_array_are_refused[bounds0]",
     ),
+    Mutant(
+        "dates that a reader guessed name nobody", "releases/person_names.py", "    if _is_of_times(table, name):\n", "    if False:\n",
+        "one identifier does not decide whether all others count", "test_person_data.py::test_what_is_no_key_is_refused",
+    ),
     # ---------- published numbers with labels
     Mutant(
         "labels of published numbers are not looked at", "publications/labelled.py", "if alike and not any(", "if False and not any(",

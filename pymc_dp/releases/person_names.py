@@ -9,7 +9,7 @@ import numpy as np
 
 from pymc_dp.plans.person import READABLE, is_declared
 from pymc_dp.privacy.accounting import Refusal
-from pymc_dp.releases.headers import files_of
+from pymc_dp.releases.headers import alone, files_of
 from pymc_dp.releases.persons import names_of
 from pymc_dp.releases.stored import (
     arrow_of,
@@ -39,13 +39,17 @@ def names_in(values: Any) -> np.ndarray:
 
 
 def check_key(table: Any, name: str) -> None:
-    """Refuse a column of a file or an Arrow table whose type names nobody: all rows would be left out.
+    """Refuse a column of a file or an Arrow table whose type names nobody, and one of dates or times of polars or DuckDB.
+
+    All rows would be left out. Readers of files make dates or times of texts if all can be such: of ``01-02-03``, for example.
 
     Raises
     ------
     Refusal
         When it is neither of numbers nor of text.
     """
+    if _is_of_times(table, name):
+        raise Refusal(f"{name} is of dates or times, which names no person. Write text, and let no reader of files make dates of it.")
     kinds = []
     if files := files_of(table):
         from pyarrow import parquet
@@ -66,6 +70,20 @@ def _may_name(kind: Any) -> bool:
     while types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
     return types.is_null(kind) or names_persons(kind)
+
+
+TIMES = ("date", "time", "interval")
+"""What names of DuckDB's types of dates and times begin with."""
+
+
+def _is_of_times(table: Any, name: str) -> bool:
+    """Whether a column of polars or DuckDB, which guess types from all values, is of dates, times or durations."""
+    if is_one(table, "polars", "DataFrame"):
+        return bool(table.schema[name].is_temporal())
+    if is_one(table, "duckdb", "DuckDBPyRelation"):
+        with alone(table):
+            return str(table.types[table.columns.index(name)].id).startswith(TIMES)
+    return False
 
 
 def _objects(values: list) -> np.ndarray:

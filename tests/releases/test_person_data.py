@@ -17,6 +17,7 @@ from pymc_dp.releases.persons import counted_rows, names_of
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
+duckdb = pytest.importorskip("duckdb")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -188,10 +189,16 @@ def test_what_pandas_makes_of_all_names_because_of_one_takes_nobody_s_name(odd):
     assert (before[-1] == after[-1]).all() == (odd == 7)
 
 
-def test_what_is_no_key_is_refused():
+def test_what_is_no_key_is_refused(tmp_path):
     unit = pmdp.Person("who", 3)
     dates = pa.Table.from_pandas(FRAME.drop(columns="who")).append_column("who", pa.nulls(N, pa.timestamp("s")))
+    guessed = FRAME.assign(who=[f"01-{1 + k % 12:02d}-{1 + k % 28:02d}" for k in range(N)]).to_csv(index=False).encode()
+    (tmp_path / "records.csv").write_bytes(guessed)
+    database = duckdb.connect()
+    database.read_csv(str(tmp_path / "records.csv")).create("records")
     for data, given, words in (
+        (pl.read_csv(guessed, try_parse_dates=True), unit, "names no person"),
+        (database.table("records"), unit, "names no person"),
         (FRAME, pmdp.Person(np.arange(N), 3, name="who"), "the key is a column"),
         (FRAME.drop(columns="who"), unit, "no column called who"),
         (dates, unit, "names no person"),
