@@ -366,8 +366,7 @@ def all_families() -> tuple[Family, ...]:
 def of_operation(operation: object) -> Family | None:
     """The family whose PyMC distribution a random variable's operation belongs to, if any."""
     for family in all_families():
-        made = vars(pm).get(family.DISTRIBUTION)
-        if made is not None and type(operation) is made.rv_type:
+        if type(operation) is getattr(vars(pm).get(family.DISTRIBUTION), "rv_type", None):
             return family
     return None
 

@@ -284,11 +284,9 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1) + at_most.log_chance(law, noisy, noise)
         case Counts():
             batch, inputs = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
-            if plan.form == "convolution":
-                [value] = by_cell(Kernel(counts_convolution, (2,)), batch, inputs, plan.length, noise.kernel)
-                return value
-            if plan.form == "saddle":
-                [value] = by_cell(Kernel(counts_saddle, (2,)), batch, inputs, plan.length, noise.kernel)
+            if plan.form in ("convolution", "saddle"):
+                loop = counts_convolution if plan.form == "convolution" else counts_saddle
+                [value] = by_cell(Kernel(loop, (2,)), batch, inputs, plan.length, noise.kernel)
                 return value
             if plan.form == "latent":
                 settings = (noise.spread, noise.standard_deviation)
