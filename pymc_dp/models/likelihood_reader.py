@@ -52,8 +52,8 @@ def read_likelihood(
         family = ROW_VALUES
     elif family is None and observed.tree is not None and observed.tree.counts and observed.parameters:
         family = TABLE
-    sums = "" if observed.binned or observed.tree is None else observed.tree.sums
-    if sums and not arrays.aggregate:
+    sums = "" if observed.binned or arrays.aggregate or observed.tree is None else observed.tree.sums
+    if sums:
         family = named(sums)
     indices = arrays_above([index for index, _ in indexed_axes(list(observed.parameters))])
     likelihood = Likelihood(
