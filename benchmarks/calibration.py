@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -261,6 +262,10 @@ def bernoulli(y):
     pm.Bernoulli("y", pm.Beta("theta", 1, 1), observed=y)
 
 
+def censored_exponential(limit: float, y):
+    pm.Censored("y", pm.Exponential.dist(pm.Gamma("lam", 3, 3)), lower=None, upper=limit, observed=y)
+
+
 def normal(y):
     pm.Normal("y", pm.Normal("mu", 0, 2), pm.Gamma("sigma", 4, 2), observed=y)
 
@@ -309,6 +314,8 @@ CASES: dict[str, Case] = {
     ),
     "half_normal": Case(simple(lambda y: pm.HalfNormal("y", pm.Gamma("sigma", 4, 2), observed=y), bounds={"y": (0, 8)})),
     "exponential": Case(simple(lambda y: pm.Exponential("y", pm.Gamma("lam", 3, 3), observed=y), bounds={"y": (0, 8)})),
+    "censored_exponential": Case(simple(partial(censored_exponential, 1.0), bounds={"y": (0, 1)})),
+    "censored_exponential_rare": Case(simple(partial(censored_exponential, 0.05), bounds={"y": (0, 0.05)})),
     "weibull": Case(simple(lambda y: pm.Weibull("y", 1.5, pm.Gamma("beta", 4, 2), observed=y), bounds={"y": (0, 8)})),
     "pareto": Case(simple(lambda y: pm.Pareto("y", pm.Gamma("alpha", 4, 2), 1.0, observed=y), bounds={"y": (1, 50)})),
     "laplace": Case(simple(lambda y: pm.Laplace("y", 0, pm.Gamma("b", 4, 4), observed=y), bounds={"y": (-6, 6)})),

@@ -960,6 +960,20 @@ def tails_of_pareto(r):
 
 
 @entry("shared", tolerance=1e-2)
+def follow_up_that_ends(r):
+    lifetime = pm.Exponential.dist(scale=pm.InverseGamma("mean", 3, 4))
+    pm.Censored("t", lifetime, lower=None, upper=1.5, observed=np.minimum(positive(r), 1.5))
+    return {"bounds": {"t": (0, 1.5)}}
+
+
+@entry("indexed", tolerance=1e-2)
+def relapse_by_arm_until_the_trial_ends(r):
+    hazard = pm.math.exp(pm.Normal("log_hazard", shape=3))
+    pm.Censored("t", pm.Exponential.dist(hazard[r.g]), lower=None, upper=1.25, observed=np.minimum(positive(r), 1.25))
+    return {"bounds": {"t": (0, 1.25)}}
+
+
+@entry("shared", tolerance=1e-2)
 def absolute_errors(r):
     pm.HalfNormal("e", sigma=pm.HalfCauchy("s", 1), observed=positive(r))
     return {"bounds": {"e": (0, 2)}}

@@ -959,6 +959,21 @@ MUTANTS = (
         "test_families.py::test_reach_is_never_exceeded_and_attained[Pareto-1]",
     ),
     Mutant(
+        "an event and its time move half as far", "families/exponential.py",
+        "return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, why)", "return Sensitivity(POINTS, POINTS**2, POINTS, why)",
+        "the sensitivity of censored times", "test_families.py::test_reach_is_never_exceeded_and_attained[CensoredExponential-0]",
+    ),
+    Mutant(
+        "censored times keep their place in the sum", "families/exponential.py",
+        "return np.where(event, values - (domain.lower + end) / 2, 0.0), event.astype(float)",
+        "return values - (domain.lower + end) / 2, event.astype(float)",
+        "what is no event is 0 in both sums", "test_families.py::test_reach_is_never_exceeded_and_attained[CensoredExponential-0]",
+    ),
+    Mutant(
+        "a time at the limit counts as an event", "families/exponential.py", "event = values < end", "event = values <= end",
+        "what reached the limit is censored", "test_censored_sums.py::test_what_is_released_are_events_and_their_sum",
+    ),
+    Mutant(
         "the square of a normal value forgotten", "families/normal.py", "9 * POINTS**2 // 4,", "2 * POINTS**2,",
         "the sensitivity of Normal", "test_families.py::test_reach_is_never_exceeded_and_attained[Normal-0]",
     ),

@@ -190,9 +190,9 @@ def integers_of(family: Family, domain: Domain, values: object) -> np.ndarray:
 
 
 def holding(family: Family, domain: Domain) -> tuple[str, np.ndarray]:
-    """Integer vectors (M, K) among which, or among the corners of whose box, is every vector that a value can become; and why.
+    """Integer vectors (M, K) among which, or between which, is every vector that a value can become; and why.
 
-    Distances and norms are convex in each of two records, so in a box their largest values are at its corners.
+    Distances and norms are convex in each of two records, so in a box or triangle their largest values are at its corners.
     """
     name, K = family.DISTRIBUTION, len(family.statistics(domain))
     if name == "VonMises":
@@ -200,6 +200,8 @@ def holding(family: Family, domain: Domain) -> tuple[str, np.ndarray]:
     if name in {"Normal", "LogNormal"}:
         u = np.arange(-POINTS, POINTS + 1)
         return "65,537 vectors, all pairs", u[:, None] if K == 1 else np.stack([u * POINTS, u * u], axis=-1)
+    if name == "CensoredExponential":
+        return "corners of the triangle of events and of what is none", np.array([(-POINTS, POINTS), (POINTS, POINTS), (0, 0)])
     if isinstance(family, Scaled):
         words = "the ends of one integer" if K == 1 else f"the corners of a box of {K} integers"
         return words, np.array(list(product((-POINTS, POINTS), repeat=K)))
@@ -247,7 +249,9 @@ def breaks(family: Family, domain: Domain) -> list[float]:
         inner = [float(domain.known[0] or 0.0)]
     if family.DISTRIBUTION == "VonMises":
         inner = [-pi / 2, 0.0, pi / 2]
-    return [domain.lower, *(x for x in inner if domain.lower < x < domain.upper), domain.upper]
+    if family.DISTRIBUTION == "CensoredExponential":  # an event just before the end, and what reaches it
+        inner = [float(np.nextafter(end, 0.0)) if before else end for end in (domain.known[1], domain.upper) for before in (True, False)]
+    return [domain.lower, *sorted(x for x in inner if domain.lower < x < domain.upper), domain.upper]
 
 
 def reached(family: Family, domain: Domain) -> np.ndarray:
@@ -1220,6 +1224,11 @@ SENSITIVITIES = (
         ALL_PAIRS, f"{HERE}test_one_value",
     ),
     Proved(
+        ("families/exponential.py:CensoredExponential.sensitivity",),
+        "CensoredExponential: u and 1 of an event, 0 and 0 of any other time",
+        ALL_PAIRS, f"{HERE}test_one_value",
+    ),
+    Proved(
         ("families/von_mises.py:VonMises.sensitivity",),
         "VonMises, if numpy's cosines and sines are right to 2**-45",
         ALL_PAIRS, f"{HERE}test_one_value",
@@ -1230,6 +1239,7 @@ SENSITIVITIES = (
             "families/bernoulli.py:Bernoulli.cell_sensitivity", "families/bernoulli.py:Binomial.cell_sensitivity",
             "families/categorical.py:Categorical.cell_sensitivity", "models/tabulated.py:Table.cell_sensitivity",
             "families/normal.py:Normal.cell_sensitivity", "families/von_mises.py:VonMises.cell_sensitivity",
+            "families/exponential.py:CensoredExponential.cell_sensitivity",
         ),
         "all families with the number of records among the statistics: in private cells, or if a record comes or goes",
         ALL_PAIRS, f"{HERE}test_cells",

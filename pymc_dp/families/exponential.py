@@ -1,16 +1,22 @@
 """Exponential, Weibull, Pareto and Laplace: one sum of a statistic whose own law is exponential, once the public parameter is known.
 
-They share one closed form, the mean and variance of an exponential variable clamped to its bounds.
+They share one closed form, the mean and variance of an exponential variable clamped to its bounds. Of censored exponential times the
+number of events is a second sum.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dp.families.family import Domain, Example, Scaled
+from pymc_dp.families.family import CellSensitivity, Domain, Example, Scaled, Sensitivity
+from pymc_dp.families.grid import POINTS
+from pymc_dp.families.own_sums import Rows, plain
+from pymc_dp.laws.events import Events
 from pymc_dp.laws.kernel import Tensor
+from pymc_dp.laws.law import Law, Moments
 
 LONGEST = np.float64(1e50)
 """Ratios of bounds and scale beyond this, or below its inverse, are not told apart."""
@@ -43,6 +49,98 @@ class Exponential(Scaled):
     def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, scale: Tensor) -> Tensor:
         """-n log scale - sum y / scale."""
         return -n * pt.log(scale) - sums[0] / scale
+
+
+class CensoredExponential(Scaled):
+    """``pm.Censored`` of an Exponential(scale) that ends at a plain number: how many times are events, and the sum of these.
+
+    What the data say is -events log scale - sum y / scale, and what is not an event is at the end, so the likelihood needs no more. Where
+    a bound lies below the limit, times are censored at that bound.
+    """
+
+    DISTRIBUTION = "CensoredExponential"
+    BOUNDS = "nonnegative"
+    KNOWN = ((1, "upper"),)
+    EXAMPLES = (
+        Example(Domain(0, 5, unknown=(True, False), known=(None, 5.0)), ((0.3, 2.0, 30.0), (5.0, 5.0, 5.0))),
+        Example(Domain(1, 4, unknown=(True, False), known=(None, 9.0)), ((0.8, 5.0), (9.0, 9.0))),
+        Example(Domain(0, 9, unknown=(True, False), known=(None, 4.0)), ((0.8, 5.0), (4.0, 4.0))),
+        Example(Domain(3, 9, unknown=(True, False), known=(None, 2.0)), ((0.8, 5.0), (2.0, 2.0))),
+    )
+
+    def ranges(self, domain: Domain) -> tuple[tuple[str, float, float], ...]:
+        """How far events are above the middle of the lower bound and the end, and events; what is not an event is 0 in both."""
+        half = (_end(domain) - domain.lower) / 2
+        return (("(y - middle) if event", -half, half), ("event", -1.0, 1.0))
+
+    def own_sums(self, domain: Domain) -> Rows:
+        """The sum of all times, and the number of events."""
+        end = _end(domain)
+        half = (end - domain.lower) / 2
+        return (("sum y", (end, half, -half)), ("events", (0.0, 0.0, 1.0)), *plain(self.statistics(domain)))
+
+    def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
+        """An event is below the end. Clipping to the range does what rounding might not."""
+        end = _end(domain)
+        event = values < end
+        return np.where(event, values - (domain.lower + end) / 2, 0.0), event.astype(float)
+
+    def sensitivity(self, domain: Domain) -> Sensitivity:
+        """In lattice units an event is (u, POINTS) with abs(u) <= POINTS, and any other time (0, 0).
+
+        Two events differ in u only, by at most 2 POINTS; an event and another time by abs(u) + POINTS, which is no more, and in L2 by
+        at most the root of 2 POINTS², which is less.
+        """
+        why = "of an event u(y) in [-1, 1] and 1, of any other time 0 and 0: both together move by at most 2"
+        return Sensitivity(2 * POINTS, 4 * POINTS**2, POINTS, why)
+
+    def cell_sensitivity(self, domain: Domain) -> CellSensitivity:
+        """Three parts that add up to 2: 1 - u and 1 + u of an event, and 2 of any other time."""
+        names = ("sum 1 - u(y) of events", "sum 1 + u(y) of events", "twice the others")
+        return CellSensitivity(names, ((0, -1, 1), (0, 1, 1), (2 * POINTS, 0, -2)), 2 * POINTS, 4 * POINTS**2)
+
+    def moments(self, domain: Domain, scale: Tensor, upper: Tensor) -> tuple[tuple[Tensor, ...], tuple[tuple[Tensor, ...], ...]]:
+        """Means and covariance, from those of the clamped exponential variable y that is at the end where there is no event.
+
+        Let x be y in widths above the lower bound, and q = exp(-end / scale) the probability of no event. There x = 1, so x and an event
+        have covariance -q E(1 - x), and the first statistic is x - 1 + event / 2, in widths. With a limit at the lower bound or
+        below, all values are at that bound, and count as events.
+        """
+        if _known(domain, 1) <= domain.lower:
+            none = pt.zeros_like(scale)
+            return (none - (domain.upper - domain.lower) / 2, none + 1), ((none,), (none, none))
+        width = _end(domain) - domain.lower
+        rate, start = _rate(width, scale, domain), domain.lower / width
+        _, variance = clamped_exponential(rate, start)
+        short = _short_of_the_end(rate, start)
+        q, event = pt.exp(-(1 + start) * rate), -pt.expm1(-(1 + start) * rate)
+        covariance = -q * short
+        first = variance + covariance + q * event / 4
+        return (width * (event / 2 - short), event), ((width * (width * first),), (width * (covariance + q * event / 2), q * event))
+
+    def law(self, domain: Domain, n: Tensor, *parameters: Tensor) -> Law:
+        """The central limit, but for the number of events, which is binomial; given that one is, u has a mean and a variance."""
+        of_records = super().law(domain, n, *parameters)
+        end = _end(domain)
+        if _known(domain, 1) <= domain.lower or not isinstance(of_records, Moments):
+            return of_records
+        rate = end / (end - domain.lower) * _rate(end - domain.lower, parameters[0], domain)
+        (added, event), ((square,), _) = of_records.mean, of_records.covariance
+        mean = added / event
+        variance = pt.maximum(square / event - pt.exp(-rate) * mean**2, 0.0)
+        return replace(of_records, events=Events(pt.log(event), -rate, mean, variance))
+
+    def from_sums(self, sums: Sequence[Tensor], n: Tensor, domain: Domain, scale: Tensor, upper: Tensor) -> Tensor:
+        """-events log scale - sum y / scale."""
+        above, events = sums
+        end = _end(domain)
+        return -events * pt.log(scale) - (above + events * (domain.lower + end) / 2 + (n - events) * end) / scale
+
+    def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
+        """Events between 0 and n, short of 0 by the noise, for without one a likelihood has no bound; and u of each in [-1, 1]."""
+        whole = np.broadcast_to(n, noisy.shape)[..., 1]
+        events = np.clip(noisy[..., 1], np.minimum(spread, whole), whole)
+        return np.stack([np.clip(noisy[..., 0], -events, events), events], axis=-1)
 
 
 class Weibull(Scaled):
@@ -163,6 +261,12 @@ def _known(domain: Domain, position: int) -> float:
     return value
 
 
+def _end(domain: Domain) -> float:
+    """Where censored times end: at the limit, or at a bound before it. A limit that no value between the bounds is below ends none."""
+    limit = _known(domain, 1)
+    return limit if domain.lower < limit < domain.upper else domain.upper
+
+
 def _rate(width: float, scale: Tensor, domain: Domain) -> Tensor:
     """How many scales fit into a width."""
     whole = domain.upper - domain.lower
@@ -207,4 +311,15 @@ def clamped_exponential(rate: Tensor, start: float, share: float = 1.0) -> tuple
     return above * mean, above * (variance + below * mean**2)
 
 
-FAMILIES = (Exponential(), Weibull(), Pareto(), Laplace())
+def _short_of_the_end(rate: Tensor, start: float) -> Tensor:
+    """By how much the mean in ``clamped_exponential`` is below 1: a (1 - m) + (1 - a), without cancelling where the rate is small."""
+    rate = pt.clip(rate, 1 / LONGEST, LONGEST)
+    small, large = pt.minimum(rate, 1.0), pt.maximum(rate, 1.0)
+    series = pt.ones_like(small)
+    for k in range(18, 2, -1):
+        series = 1 - small / k * series
+    short = pt.switch(pt.lt(rate, 1.0), small / 2 * series, 1 + pt.expm1(-large) / large)
+    return pt.exp(-start * rate) * short - pt.expm1(-start * rate)
+
+
+FAMILIES = (Exponential(), CensoredExponential(), Weibull(), Pareto(), Laplace())

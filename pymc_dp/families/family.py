@@ -143,7 +143,7 @@ class Family(ABC):
     """The questions every family answers; see ``families/poisson.py`` for the plainest answers."""
 
     DISTRIBUTION: str
-    """Name of the distribution in PyMC."""
+    """Name of the distribution in PyMC, or another where it has none there, being made of others."""
     BOUNDS = "none"
     """"none", "integer", "real", "nonnegative", "positive" or "unit": what bounds its observed variable needs, and where they may lie."""
     WHOLE = False
@@ -366,7 +366,7 @@ def all_families() -> tuple[Family, ...]:
 def of_operation(operation: object) -> Family | None:
     """The family whose PyMC distribution a random variable's operation belongs to, if any."""
     for family in all_families():
-        if type(operation) is getattr(pm, family.DISTRIBUTION).rv_type:
+        if type(operation) is getattr(vars(pm).get(family.DISTRIBUTION), "rv_type", None):
             return family
     return None
 

@@ -15,10 +15,11 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dp.laws import at_most, closed_forms, few_records
+from pymc_dp.laws import at_most, closed_forms, events, few_records
 from pymc_dp.laws.at_most import AtMost
 from pymc_dp.laws.central_limit import correlated_counts, latent_counts, latent_sums
 from pymc_dp.laws.counts import count_window, counts_convolution, counts_saddle, rate_window
+from pymc_dp.laws.events import Events
 from pymc_dp.laws.kernel import Kernel, Tensor, by_cell
 from pymc_dp.laws.sums import pair_plus_laplace
 from pymc_dp.privacy.noise_law import Noise
@@ -77,7 +78,7 @@ class Moments:
 
     ``mean[i]`` and ``covariance[i][j]`` (i >= j) are those of one record's statistic and broadcast to (G, *C), as ``n`` does.
     Where ``basis`` is given, what was summed are the K combinations basis[k][0] + sum_i basis[k][i] t_i. With ``squares`` there are two
-    statistics, a value and its square.
+    statistics, a value and its square. With ``events`` there are two as well: what an event adds, and whether a record is one.
     """
 
     n: Tensor
@@ -85,6 +86,7 @@ class Moments:
     covariance: tuple[tuple[Tensor, ...], ...]
     basis: tuple[tuple[float, ...], ...] | None = None
     squares: bool = False
+    events: Events | None = None
 
     def combined(self) -> tuple[list[Tensor], list[list[Tensor]]]:
         """Mean and lower triangle of the covariance of the K sums."""
@@ -167,11 +169,11 @@ class Plan:
 
     Attributes
     ----------
-    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "squares", "latent", "correlated", "limited"}
+    form : {"closed", "window", "mixed", "convolution", "saddle", "normal", "pair", "squares", "events", "latent", "correlated", "limited"}
     closed : ndarray of bool or None
         For "mixed", the cells (G, *C) that keep the closed form.
     length : int
-        For "window", "convolution", "saddle" and "limited", how many counts a window holds.
+        For "window", "convolution", "saddle", "events" and "limited", how many counts a window holds.
     latents : int
         Standard latents a cell.
     covariance : ndarray or None
@@ -204,6 +206,9 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Moments():
             if law.squares and few_records.few(n, noise):
                 return Plan("squares")
+            length = _window(noise, int(n.max()))
+            if law.events is not None and law.basis is None and length <= 2 * WINDOW + 1 and events.few(noisy, n):
+                return Plan("events", length=length)
             if noise.gaussian or K == 1:
                 return Plan("normal")
             return Plan("pair") if K == 2 else Plan("latent", latents=len(law.mean))
@@ -279,11 +284,9 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
             return _rates(noisy, law.rate, noise, plan).sum(axis=-1) + at_most.log_chance(law, noisy, noise)
         case Counts():
             batch, inputs = noisy.type.shape[:-1], (noisy, law.n, law.p + np.zeros(noisy.type.shape))
-            if plan.form == "convolution":
-                [value] = by_cell(Kernel(counts_convolution, (2,)), batch, inputs, plan.length, noise.kernel)
-                return value
-            if plan.form == "saddle":
-                [value] = by_cell(Kernel(counts_saddle, (2,)), batch, inputs, plan.length, noise.kernel)
+            if plan.form in ("convolution", "saddle"):
+                loop = counts_convolution if plan.form == "convolution" else counts_saddle
+                [value] = by_cell(Kernel(loop, (2,)), batch, inputs, plan.length, noise.kernel)
                 return value
             if plan.form == "latent":
                 settings = (noise.spread, noise.standard_deviation)
@@ -302,6 +305,8 @@ def log_density(law: Law, noisy: Tensor, noise: Noise, plan: Plan, latent: Tenso
                 return _sums_plus_laplace(noisy, law.n, means, triangle, latent, _basis(law), noise)
             if plan.form == "squares":
                 return few_records.log_density(law.of_squares, noisy, noise)
+            if plan.form == "events" and law.events is not None:
+                return events.log_density(law.events, law.n, noisy, noise, plan.length)
             mean, covariance = law.combined()
             if len(mean) == 1:
                 return closed_forms.normal_plus_noise(noisy[..., 0], mean[0], covariance[0][0], noise)
@@ -331,6 +336,8 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
             exact = at_most.simulated(law, shape)
         case Moments(squares=True):
             exact = few_records.simulated(law.of_squares, shape)
+        case Moments(events=Events() as of_event, basis=None):
+            exact = events.simulated(of_event, law.n, shape)
         case Moments():
             sums = _sums(law, pm.Normal.dist(shape=(*shape[:-1], len(law.mean))))
             exact = sums if law.basis is None else _in_basis(law, sums)

@@ -12,7 +12,7 @@ from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.families.family import Family, name_of_operation, of_operation
+from pymc_dp.families.family import Family, name_of_operation, named, of_operation
 from pymc_dp.families.normal import ROW_VALUES
 from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_ordered
 from pymc_dp.models.binned import has_plain_support, parametrised_in_bins
@@ -52,10 +52,13 @@ def read_likelihood(
         family = ROW_VALUES
     elif family is None and observed.tree is not None and observed.tree.counts and observed.parameters:
         family = TABLE
+    sums = "" if observed.binned or arrays.aggregate or observed.tree is None else observed.tree.sums
+    if sums:
+        family = named(sums)
     indices = arrays_above([index for index, _ in indexed_axes(list(observed.parameters))])
     likelihood = Likelihood(
         observed.name,
-        name_of_operation(operation),
+        sums or name_of_operation(operation),
         family,
         column_dims=tuple(observed.dims[1 : observed.ndim - support]) or (None,) * (observed.ndim - 1 - support),
         arrays=tuple((arrays.names[a], "index" if a in indices else "covariate", a in arrays.public) for a in observed.arrays),

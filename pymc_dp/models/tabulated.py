@@ -60,6 +60,8 @@ class Parametrised:
         Whether its values are integers from 0 on, which can be tabulated.
     limits : (float, float)
         Between which numbers its values are censored; infinite where they are not.
+    sums : str
+        The family whose sums say all that its values do; "" of others.
     between : callable or None
         From points and the parameters on cells, the probabilities of intervals: see ``binned.parametrised_in_bins``.
     """
@@ -69,6 +71,7 @@ class Parametrised:
     make: Callable[..., Variable]
     counts: bool = True
     limits: tuple[float, float] = (-np.inf, np.inf)
+    sums: str = ""
     between: Callable[..., Tensor] | None = None
 
 
@@ -150,6 +153,12 @@ def _limited(random: Variable, censored: bool) -> Parametrised | None:
         return kind.dist(make(*parameters[:many]), lower=low, upper=high)
 
     limits = tuple(inf if end is None else end for end, inf in zip(ends, (-np.inf, np.inf), strict=True)) if censored else (-np.inf, np.inf)
+    if censored and type(base.owner.op) is pm.Exponential.rv_type and limits[0] == -np.inf and 0 < limits[1] < np.inf:
+
+        def followed(scale: Variable, _: Variable) -> Variable:
+            return pm.Censored.dist(make(scale), lower=None, upper=limits[1])
+
+        return Parametrised((*tree.parameters, upper), (0, 0), followed, False, (limits[0], limits[1]), "CensoredExponential")
     return Parametrised((*tree.parameters, *others), (*tree.cores, *(0 for _ in others)), limited, tree.counts, (limits[0], limits[1]))
 
 

@@ -240,10 +240,8 @@ def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     if not missing:
         return None
     example = {"integer": "(0, 40)", "positive": "(0.1, 200)", "nonnegative": "(0, 200)", "unit": "(0.01, 0.99)"}
-    kind = kind_of(likelihood)
-    written = ", ".join(
-        f"{name!r}: {example.get(kind, '(0, 200)') if name == likelihood.name else '(lower, upper)'}" for name in dict.fromkeys(missing)
-    )
+    own = f"(0, {likelihood.limits[1]:g})" if 0 < likelihood.limits[1] < np.inf else example.get(kind_of(likelihood), "(0, 200)")
+    written = ", ".join(f"{name!r}: {own if name == likelihood.name else '(lower, upper)'}" for name in dict.fromkeys(missing))
     what = (
         f"{likelihood.name} is {likelihood.distribution}, so it needs bounds"
         if missing[0] == likelihood.name

@@ -32,6 +32,8 @@ def parameters(example):
 def likelihood(family, given, shape):
     """A variable of the family's distribution, by the parameters of its operation, which need not be those that people write."""
     levels = tuple(given[-1].shape[-1:]) if family.NDIM else ()
+    if family.DISTRIBUTION == "CensoredExponential":
+        return pm.Censored.dist(pm.Exponential.dist(scale=given[0]), lower=None, upper=given[1], shape=shape)
     return pm.Distribution.dist.__func__(getattr(pm, family.DISTRIBUTION), given, shape=(*shape, *levels))
 
 

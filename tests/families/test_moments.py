@@ -70,6 +70,11 @@ def paretos(m, lower):
     return Grid("Pareto", domain, (WIDE[2:], (m,)), lambda alpha, m: stats.pareto(alpha, scale=m))
 
 
+def censored(lower, limit):
+    domain = Domain(lower, 8, unknown=(True, False), known=(None, limit))
+    return Grid("CensoredExponential", domain, (WIDE, (limit,)), lambda s, limit: stats.expon(scale=s))
+
+
 def negative_binomials(alpha, lower, upper):
     domain = Domain(lower, upper, unknown=SCALE_UNKNOWN, known=(alpha, None))
     return Grid("NegativeBinomial", domain, ((alpha,), (1e-9, 1e-6, 1e-3, 0.05, 0.3, 0.7, 0.99, 1 - 1e-9)), stats.nbinom)
@@ -78,6 +83,7 @@ def negative_binomials(alpha, lower, upper):
 GRIDS = {
     "Exponential": Grid("Exponential", Domain(0, 8, unknown=(True,)), (WIDE,), lambda s: stats.expon(scale=s)),
     "Exponential from 2": Grid("Exponential", Domain(2, 8, unknown=(True,)), (WIDE,), lambda s: stats.expon(scale=s)),
+    **{f"CensoredExponential {limit} from {lower}": censored(lower, limit) for lower in (0, 2) for limit in (8.0, 20.0)},
     **{f"Weibull {a} from {lower}": weibulls(a, lower) for a in (0.3, 2.0, 30.0) for lower in (0.0, 0.7)},
     **{f"Pareto {m} from {lower}": paretos(m, lower) for m, lower in ((1.0, 1.0), (1.0, 3.0), (4.0, 1.0), (30.0, 1.0))},
     **{f"Laplace {mu}": laplaces(mu) for mu in (1.0, -2.5, 5.0, -3.5, 9.0)},

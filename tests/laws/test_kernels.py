@@ -14,7 +14,7 @@ import pytest
 from checks import mostly_slow
 
 from pymc_dp.families.second_moments import Regression
-from pymc_dp.laws import central_limit, counts, limited, recursions, shares, squares, sums
+from pymc_dp.laws import central_limit, counts, event_loops, limited, recursions, shares, squares, sums
 from pymc_dp.laws.kernel import Kernel
 from pymc_dp.privacy.noise_law import Noise
 from pymc_dp.private_models import moment_loops
@@ -33,6 +33,11 @@ FEW = (
     *map(np.array, ([1.0, 0.7, 1.0, 0.9], [2.0, 3.3, 1.0, 5.5], [0.2, 0.4, 0.5, 0.3])),
 )
 """Four cells of 3 to 12 records."""
+EVENTS = (
+    np.array([[1.0, 2.5], [-4.0, 30.3], [0.2, -1.0]]), np.array([9.0, 50.0, 4.0]),
+    *map(np.array, ([-1.2, -0.5, -3.0], [-0.4, -0.9, -0.05], [0.1, -0.3, 0.0], [0.3, 0.2, 0.33])),
+)  # fmt: skip
+"""Three cells of 4 to 50 records, of which a share are events."""
 FAR = (
     np.array([[1000.0, 500.0], [5000.0, -3000.0], [5000.0, 0.0], [15_000.0, 3000.0], [-200.0, 9000.0]]), np.zeros(5), np.zeros(5),
     np.full(5, 4900.0), np.array([-4400.0, 4400.0, 4400.0, -4400.0, 500.0]), np.full(5, 4900.0),
@@ -109,6 +114,10 @@ EXAMPLES = [
     (shares.shares_volume, (0,), [np.array([[0.0, 0.3, -2.0], [30.0, -40.0, 1.0]]), NEAR]),
     *((counts.counts_saddle, (2,), [released(MANY), N, MANY, np.array(61), noise]) for noise in NOISE),
     (recursions.window_sum, (1, 2), WINDOWS),
+    *(
+        (event_loops.events_plus_noise, (2, 3, 4, 5), [*EVENTS, np.array(61), noise, np.array(0.7), np.array(float(gaussian))])
+        for gaussian, noise in enumerate(NOISE)
+    ),
     *((limited.counts_at_most, (1,), [released(P), 1.1 * N[:, None] * P, N, np.array(61), noise]) for noise in NOISE),
 ]
 VALUES = {sums.clamped_moments: 5}

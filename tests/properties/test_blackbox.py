@@ -103,6 +103,9 @@ FAMILIES = {
     "LogNormal": (lambda at, y: pm.LogNormal("y", at(pm.Normal), pm.HalfNormal("s"), observed=y), (1.0, np.e**0.5, np.e**2), (1, np.e**2)),
     "HalfNormal": (lambda at, y: pm.HalfNormal("y", at(pm.HalfNormal), observed=y), (0.0, 6.0), (0, 6)),
     "Exponential": (lambda at, y: pm.Exponential("y", at(pm.Gamma, 2, 1), observed=y), (0.0, 8.0), (0, 8)),
+    "CensoredExponential": (
+        lambda at, y: pm.Censored("y", pm.Exponential.dist(at(pm.Gamma, 2, 1)), lower=None, upper=4.0, observed=y), (0.0, 4.0), (0, 4),
+    ),
     "Gamma": (lambda at, y: pm.Gamma("y", pm.Gamma("a", 2, 1), at(pm.Gamma, 2, 1), observed=y), (0.1, 8.0), (0.1, 8)),
     "InverseGamma": (lambda at, y: pm.InverseGamma("y", pm.Gamma("a", 2, 1), at(pm.Gamma, 2, 1), observed=y), (0.1, 8.0), (0.1, 8)),
     "Weibull": (lambda at, y: pm.Weibull("y", 1.5, at(pm.HalfNormal), observed=y), (0.0, 5.0), (0, 5)),
