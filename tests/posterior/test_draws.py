@@ -620,6 +620,7 @@ def test_a_chain_evaluates_no_check_of_what_it_passes_through(place):
     assert tree["posterior"]["m"].item() > 0.5
 
 
+@pytest.mark.slow
 def test_chains_agree_with_the_grid():
     """60 draws either way: the means differ by less than 5.5 standard errors (a false alarm has probability 1e-7)."""
     model, arguments = student()

@@ -115,6 +115,7 @@ def test_unknowns_with_ends_start_within_them():
     assert np.isfinite(log_density(private)(private.initial_point(random_seed=0)))
 
 
+@pytest.mark.slow
 def test_chains_stay_where_the_model_has_a_density():
     """Before, one chain in two found a negative spread. What is said where chains are stopped often names the variable."""
     with seam_of(0):

@@ -55,7 +55,7 @@ KINDS = {
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("noise", [{}, {"mechanism": "gaussian", "delta": 1e-6}], ids=["laplace", "gaussian"])
-@pytest.mark.parametrize("epsilon", [0.5, 3000.0])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(3000.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_are_those_of_the_density(kind, epsilon, noise, neighbours):
     """With latents that are centred on their own law, and on released values."""
@@ -155,6 +155,7 @@ def test_at_exact_statistics_the_density_is_the_user_s_own(kind):
     assert np.ptp(apart) < 1e-2
 
 
+@pytest.mark.slow
 def test_more_entries_than_clamping_is_known_of():
     """Six columns without covariates have the same law; at this epsilon the posterior is that of the records."""
     rows = np.random.default_rng(6).normal(size=(500, 6)) + np.arange(6) / 3
