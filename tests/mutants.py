@@ -1262,6 +1262,12 @@ MUTANTS = (
         "test_rewrite.py::test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released[Gamma-laplace-1.0]",
     ),
     Mutant(
+        "values on a bent line have the density of their own", "private_models/row_values.py",
+        "pt.switch(given[2] > 0, log(2 / pi) / 2 - pt.log(_tail(_size(seen))), 0.0)", "0.0",
+        "a value's density is that of what a sampler sees, times the slope",
+        "test_rewrite.py::test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released[StudentT-laplace-1.0]",
+    ),
+    Mutant(
         "values in other units have the density of their own", "private_models/row_values.py", "pt.log(given[1]) + own", "pt.log(given[1])",
         "exact values of rows have the user's own density",
         "test_rewrite.py::test_values_that_are_unknowns_integrate_to_the_law_of_what_is_released[Gamma-laplace-1.0]",
