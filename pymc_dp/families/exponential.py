@@ -137,10 +137,12 @@ class CensoredExponential(Scaled):
         return -events * pt.log(scale) - (above + events * (domain.lower + end) / 2 + (n - events) * end) / scale
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
-        """Events between 0 and n, short of 0 by the noise, for without one a likelihood has no bound; and u of each in [-1, 1]."""
+        """Events between 0 and n, and u of each in [-1, 1], all short of the ends by the noise, where a likelihood may have no bound."""
         whole = np.broadcast_to(n, noisy.shape)[..., 1]
-        events = np.clip(noisy[..., 1], np.minimum(spread, whole), whole)
-        return np.stack([np.clip(noisy[..., 0], -events, events), events], axis=-1)
+        least = np.minimum(spread, whole)
+        events = np.clip(noisy[..., 1], least, np.maximum(whole - spread, least))
+        most = events - np.minimum(spread, events)
+        return np.stack([np.clip(noisy[..., 0], -most, most), events], axis=-1)
 
 
 class Weibull(Scaled):

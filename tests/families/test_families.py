@@ -4,6 +4,7 @@ False alarms: comparisons of simulated moments allow 6 standard errors (2e-9 eac
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -203,6 +204,10 @@ def test_a_record_alone_and_in_a_batch_are_the_same_integers(family, example):
 def test_plug_in_likelihood_is_pymc_s_own_up_to_a_constant(family, example):
     """On sums that nothing was rounded in, of values inside the bounds, at five parameter points: the difference is constant."""
     n, G = 25, cells_of(example)
+    if family.DISTRIBUTION == "CensoredExponential":  # censored at the bound, where that comes first
+        if (limit := example.domain.known[1]) <= example.domain.lower:
+            pytest.skip("no value is possible")
+        example = replace(example, cells=(example.cells[0], (min(limit, example.domain.upper),) * G))
     values = complete(values_of(family, example, (n,), 5), example.domain)
     if isinstance(family, Scaled):
         low, high = np.array([limits for _, *limits in family.ranges(example.domain)]).T
