@@ -206,8 +206,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Moments():
             if law.squares and few_records.few(n, noise):
                 return Plan("squares")
-            length = _window(noise, int(n.max()))
-            if law.events is not None and law.basis is None and length <= 2 * WINDOW + 1 and events.few(noisy, n):
+            few_events = law.events is not None and law.basis is None and events.few(noisy, n)
+            if few_events and (length := _window(noise, int(n.max()))) <= 2 * WINDOW + 1:
                 return Plan("events", length=length)
             if noise.gaussian or K == 1:
                 return Plan("normal")
