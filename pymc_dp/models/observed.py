@@ -254,7 +254,7 @@ def is_rounded(observed: Observed) -> bool:
 
     Rounding adds to how far one individual moves a value, and 32,768 in 16 bits is -32,768.
     """
-    unknowns = {v.type.dtype for v in above([observed.random]) if is_unknown(v)}
+    unknowns = {v.type.dtype for v in above([observed.random]) if is_unknown(v) and hasattr(v.type, "dtype")}  # some give generators, too
     array = "" if observed.array is None else observed.array.type.dtype
     return bool(unknowns & {"float16", "float32"}) or array in ("float16", "float32", "int8", "int16")
 

@@ -33,7 +33,7 @@ def parametrised(entries, waiting=None, every=1):
     )
 
 
-ENTRIES = parametrised(GALLERY)
+ENTRIES = pytest.mark.parametrize("entry", GALLERY, ids=[entry.name for entry in GALLERY])
 
 
 def of_binned_data(entry, model):
