@@ -23,6 +23,7 @@ SHORT = 0.5
 WHOLE = {
     "test_command.py::test_a_release_is_made_by_a_bare_process_and_read_elsewhere",
     "test_docs.py::test_the_page_on_censuses_runs",
+    "test_gallery.py::test_inspect_says_what_is_expected",
     "test_house.py::test_each_room_imports_only_from_those_before_it",
     "test_house.py::test_records_are_seen_only_where_it_is_said",
     "test_ledger.py::test_no_release_without_an_earlier_charge",
