@@ -970,6 +970,18 @@ MUTANTS = (
         "what is no event is 0 in both sums", "test_families.py::test_reach_is_never_exceeded_and_attained[CensoredExponential-0]",
     ),
     Mutant(
+        "every number of events as often", "laws/event_loops.py", "lgamma(n[i] + 1) - lgamma(s + 1) - lgamma(n[i] - s + 1) + s * log_event[i]",
+        "s * log_event[i]", "the number of events is binomial", "test_law_of_events.py::test_it_is_the_sum_over_every_number_of_events[4.0-laplace]",
+    ),
+    Mutant(
+        "times that end at the limit alone", "families/exponential.py", "return limit if domain.lower < limit < domain.upper else domain.upper",
+        "return limit", "times end at a bound before the limit", "test_censored_sums.py::test_times_are_censored_at_a_bound_below_the_limit",
+    ),
+    Mutant(
+        "one step to invert", "private_models/row_values.py", "STEPS = 6", "STEPS = 1", "what is drawn is what samplers see",
+        "test_row_values.py::test_the_inverse_is_one_from_the_middle_to_far_out",
+    ),
+    Mutant(
         "a time at the limit counts as an event", "families/exponential.py", "event = values < end", "event = values <= end",
         "what reached the limit is censored", "test_censored_sums.py::test_what_is_released_are_events_and_their_sum",
     ),

@@ -73,11 +73,15 @@ class CensoredExponential(Scaled):
         half = (_end(domain) - domain.lower) / 2
         return (("(y - middle) if event", -half, half), ("event", -1.0, 1.0))
 
+    def statistics(self, domain: Domain) -> tuple[str, ...]:
+        """Of events only."""
+        return ("sum u(y) of events", "number of events")
+
     def own_sums(self, domain: Domain) -> Rows:
-        """The sum of all times, and the number of events."""
+        """The sum of all times, besides."""
         end = _end(domain)
         half = (end - domain.lower) / 2
-        return (("sum y", (end, half, -half)), ("events", (0.0, 0.0, 1.0)), *plain(self.statistics(domain)))
+        return (("sum y", (end, half, -half)), *plain(self.statistics(domain)))
 
     def raw(self, values: np.ndarray, domain: Domain) -> tuple[np.ndarray, ...]:
         """An event is below the end. Clipping to the range does what rounding might not."""

@@ -35,12 +35,12 @@ def test_it_is_the_sum_over_every_number_of_events(noise, scale):
     noisy = np.array([[0.3, 2.0], [-4.0, 7.5], [3.1, -1.0], [9.0, 4.0]])
     b = noise.standard_deviation if noise.gaussian else noise.spread
     added_noise = stats.norm(0, b) if noise.gaussian else stats.laplace(0, b)
-    a, _, c = noise.kernel
+    slope, curve, constant = noise.kernel
     wanted = np.zeros(len(noisy))
     for events in range(n + 1):
         chance = comb(n, events) * p**events * (1 - p) ** (n - events)
         distance = np.abs(noisy[:, 1] - events)
-        of_number = np.exp(a * distance + noise.kernel[1] * distance**2 + c)
+        of_number = np.exp(slope * distance + curve * distance**2 + constant)
         sd = np.sqrt(events * variance)
         x = np.linspace(events * mean - 12 * sd, events * mean + 12 * sd, 40_001)
         of_sum = (

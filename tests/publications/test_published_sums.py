@@ -342,7 +342,7 @@ FUNCTIONS = {
     "y": lambda y, d: y, "y²": lambda y, d: y**2, "log y": lambda y, d: np.log(y), "(log y)²": lambda y, d: np.log(y) ** 2,
     "log(1 - y)": lambda y, d: np.log1p(-y), "1/y": lambda y, d: 1 / y, "cos y": lambda y, d: np.cos(y), "sin y": lambda y, d: np.sin(y),
     "abs(y - mu)": lambda y, d: abs(y - d.known[0]), "(y / upper)**alpha": lambda y, d: (y / d.upper) ** d.known[0],
-    "events": lambda y, d: (y < min(d.known[1] if d.known[1] > d.lower else d.upper, d.upper)).astype(float),
+    "number of events": lambda y, d: (y < min(d.known[1] if d.known[1] > d.lower else d.upper, d.upper)).astype(float),
 }  # fmt: skip
 
 
@@ -362,7 +362,7 @@ def test_sums_in_units_of_the_values_are_what_their_names_say():
             values = np.rint(values) if family.BOUNDS in ("integer", "none") else values
             sums = np.array([50, *(family.lattice(domain) * each.sum() for each in family.exact(values, domain))])
             for name, row in family.own_sums(domain):
-                if (what := name.removeprefix("sum ")) in FUNCTIONS and (what != name or what == "events"):
+                if (what := name.removeprefix("sum ")) in FUNCTIONS and (what != name or what == "number of events"):
                     true = FUNCTIONS[what](values, domain).sum()
                     assert np.dot(row, sums) == pytest.approx(true, abs=2e-3 * np.abs(row).sum()), (family, name)
                     seen.add(what)
