@@ -1388,6 +1388,16 @@ SENSITIVITIES = (
         CERTIFIED_BOUND, f"{HERE}test_draws_in_a_ball",
     ),
     Proved(
+        ("posterior/concave_laws.py:range_of_energy", "posterior/concave_laws.py:steepest", "posterior/concave.py:_size"),
+        "draws where the log-posterior is concave, in real arithmetic",
+        ARGUED, "test_concave.py::test_no_two_records_do_more_than_is_paid_for",
+    ),
+    Proved(
+        ("posterior/ball_regression.py:pull_in_ball",),
+        "draws in a ball by the slope of what a record changes, in real arithmetic",
+        ARGUED, "test_draws.py::test_no_record_pulls_harder_in_a_ball_than_is_said",
+    ),
+    Proved(
         ("posterior/paid_gibbs/sensitivity.py:sensitivities_of", "posterior/paid_gibbs/costs.py:draw_of"),
         "updates of chains that pay at every update",
         ARGUED, "test_paid_gibbs.py::test_no_update_loses_more_than_its_price_and_some_state_attains_most_of_it",

@@ -4,7 +4,7 @@ The posterior is a normal distribution cut off at the same ball, and is drawn ex
 feature vector and response is moved into its declared bounds, on which the cost rests, whatever the records held.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import ceil
 from typing import Any
 
@@ -41,19 +41,23 @@ def is_regression(spec: ModelSpec, rows: Rowwise) -> bool:
     (likelihood,), (unknown,) = rows.likelihoods, rows.unknowns
     normal = likelihood.distribution == "Normal" and likelihood.known[1] is not None and not likelihood.columns
     prior = np.isfinite(unknown.radius) and not any(isinstance(v.owner.op, ModelPotential) for v in spec.kept)
-    return normal and prior and is_affine(rows.parameters[0][0], rows.stand_ins[0])
+    return normal and prior and is_affine(rows.parameters[0][0], rows.stand_ins)
 
 
 MOVING = (DimShuffle, Subtensor, AdvancedSubtensor, Reshape, SpecifyShape, Join, MakeVector, TensorFromScalar, ScalarFromTensor)
 """Operations that pick entries and lay them out anew."""
 
 
-def is_affine(variable: Variable, unknown: Variable) -> bool:
-    """Whether an expression is affine in an unknown for certain: only moved, added up, and multiplied by what does not rest on it."""
-    if variable is unknown or unknown not in above([variable]):
+def is_affine(variable: Variable, unknowns: Collection[Variable]) -> bool:
+    """Whether an expression is affine in unknowns together, for certain: only moved, added up, and multiplied by what rests on none."""
+
+    def rests_on_one(part: Variable) -> bool:
+        return part in unknowns or any(other in unknowns for other in above([part]))
+
+    if variable in unknowns or not rests_on_one(variable):
         return True
     operation, inputs = variable.owner.op, variable.owner.inputs
-    resting = [unknown is factor or unknown in above([factor]) for factor in inputs]
+    resting = [rests_on_one(part) for part in inputs]
     name = scalar_name(operation)
     one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
     quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
@@ -61,7 +65,7 @@ def is_affine(variable: Variable, unknown: Variable) -> bool:
     cast = isinstance(operation, Elemwise) and name == "Cast" and "float" in str(variable.type.dtype)
     moved = isinstance(operation, MOVING) and (not any(resting[1:]) or isinstance(operation, Join | MakeVector))
     allowed = sums or cast or moved or quotient or (one_factor and sum(resting) == 1)
-    return allowed and all(is_affine(part, unknown) for part, rests in zip(inputs, resting, strict=True) if rests)
+    return allowed and all(is_affine(part, unknowns) for part, rests in zip(inputs, resting, strict=True) if rests)
 
 
 def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:
@@ -83,6 +87,14 @@ def cost_in_ball(size: float, response: float, radius: float, variance: float, n
     return range_of_one * (2 if neighbours == "replace" else 1)
 
 
+def pull_in_ball(size: float, response: float, radius: float, variance: float, precision: float, neighbours: str) -> float:
+    """By how much, at most, what a record changes in the log-likelihood rises over a standard deviation of the prior: see ``Draw.rho``.
+
+    The gradient of -(y - x' w)^2 / 2 sigma^2 is (y - x' w) x / sigma^2, and no longer than (R + U) size / sigma^2 in the ball.
+    """
+    return (2 if neighbours == "replace" else 1) * (response + size * radius) * size / (variance * np.sqrt(precision))
+
+
 def in_ball(task: Task) -> Prepared:
     """Draws of the coefficients from the flattened posterior."""
     reading = task.rowwise
@@ -100,7 +112,8 @@ def in_ball(task: Task) -> Prepared:
         raise Refusal(f"The regression of {likelihood.name} has no bounds: {reason}.") from None
     variance = sigma**2
     sensitivity = cost_in_ball(size, response, law.radius, variance, task.neighbours)
-    price = priced(task, [(unknown.name, ceil(sensitivity * NAT), unknown.size)])
+    pull = pull_in_ball(size, response, law.radius, variance, law.precision, task.neighbours)
+    price = priced(task, [(unknown.name, ceil(sensitivity * NAT), unknown.size)], ceil((pull * NAT) ** 2))
 
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)

@@ -130,7 +130,7 @@ class Price:
         return self.scale / NAT
 
 
-def priced(task: Task, choices: Sequence[tuple[str, int, int]]) -> Price:
+def priced(task: Task, choices: Sequence[tuple[str, int, int]], square: int | None = None) -> Price:
     """The lowest temperature at which all draws together cost no more than is asked for.
 
     Scores that neighbours move by a range of eta, drawn with probabilities in proportion to exp(score / scale), cost eta / scale, and
@@ -143,17 +143,20 @@ def priced(task: Task, choices: Sequence[tuple[str, int, int]]) -> Price:
     task : Task
     choices : sequence of (str, int, int)
         The name, the sensitivity eta in units of 1 / NAT, and the number of scores of everything that one draw chooses by itself.
+    square : int, optional
+        Of a concave log-posterior, in place of eta^2 in zCDP: the squared slope of what neighbours move, in units of 1 / NAT^2, see
+        ``Draw``.
     """
     rounds, sensitivity = task.mechanism.rounds, sum(eta for _, eta, _ in choices)
     least = Laplace().calibrate(sensitivity * rounds, (sensitivity * rounds) ** 2, Cost(task.total.epsilon))
     concentrated = None
     if task.total.delta:
-        squares = sum(eta**2 for _, eta, _ in choices)
+        squares = sum(min(eta**2, 4 * (square or eta**2)) for _, eta, _ in choices)
         concentrated = Gaussian().calibrate(0, Fraction(rounds * squares, 4), task.total)  # type: ignore[arg-type]
     scale = least if concentrated is None else min(least, concentrated)
     if not task.mode:
         scale = max(scale, float(NAT))
-    draws = [Draw(name, "choice", eta, eta**2, scale, size) for name, eta, size in choices] * rounds
+    draws = [Draw(name, "choice", eta, square or eta**2, scale, size) for name, eta, size in choices] * rounds
     rho = sum((draw.rho for draw in draws), Fraction(0))
     pure = sum((draw.pure or Fraction(0) for draw in draws), Fraction(0))
     together = epsilon_of(rho, task.total.delta) if task.total.delta else pure

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from pymc_dp.plans.network import Network, network_of
 from pymc_dp.posterior.ball_regression import in_ball, is_regression
+from pymc_dp.posterior.concave import MOST, by_rejection, is_concave
 from pymc_dp.posterior.grid import on_grid
 from pymc_dp.posterior.markov import by_chains
 from pymc_dp.posterior.paid_gibbs.annealed import by_annealing
@@ -83,6 +84,8 @@ def _by_row(task: Task) -> Prepared:
         return by_chains(task)
     if is_regression(task.rowwise.spec, rows):
         return in_ball(task)
+    if MOST_UNKNOWNS < rows.size <= MOST and is_concave(task.rowwise.spec, rows):
+        return by_rejection(task)
     if rows.size > MOST_UNKNOWNS:
         unbounded = not all(unknown.finite for unknown in rows.unknowns)
         written = cutting_off(task, "mcmc") if unbounded else 'PosteriorSample(method="mcmc")'

@@ -28,8 +28,9 @@ class Draw:
     variable, mechanism : str
     difference, square : int
         L1 and squared L2 sensitivity of the integers that get noise, in lattice units and their square. For choices: the largest
-        range by which the scores of neighbours differ, added up over the choices, and its square. For randomised answers: how many of
-        them a record gives, 1 each, and its square.
+        range by which the scores of neighbours differ, added up over the choices, and its square; or, where log-posteriors are concave,
+        the square of how much their difference rises at most over a standard deviation of a normal prior. For randomised answers: how
+        many of them a record gives, 1 each, and its square.
     scale : float
         Scale of the noise, in lattice units; of randomised answers the inverse of what one costs, in nats.
     size : int
@@ -60,10 +61,16 @@ class Draw:
 
     @property
     def rho(self) -> Fraction:
-        """The exact cost in zero-concentrated differential privacy; for choices eta^2 / 8 (Cesar, Rogers 2021)."""
+        """The exact cost in zero-concentrated differential privacy.
+
+        For choices eta^2 / 8 (Cesar, Rogers 2021), or what the rise costs if that is less: two log-posteriors that are as concave as a
+        standard normal's, and whose difference rises by G at most, are no easier to tell apart than two normal distributions G apart,
+        which cost G^2 / 2 (Gopi, Lee, Liu 2022, Private convex optimization via exponential mechanism).
+        """
+        by_square = Fraction(self.square) / (2 * Fraction(self.scale) ** 2)
         if self.pure is None:
-            return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)
-        return self.pure**2 / (8 if self.mechanism == "choice" else 2)
+            return by_square
+        return min(self.pure**2 / 8, by_square) if self.mechanism == "choice" else self.pure**2 / 2
 
 
 def adds_up_to(draws: Sequence[Draw]) -> tuple[Fraction | None, Fraction]:

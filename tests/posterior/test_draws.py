@@ -16,9 +16,10 @@ from scipy.stats import chisquare, kstest
 
 import pymc_dp as pmdp
 from pymc_dp.posterior import ball_regression as ball_room
-from pymc_dp.posterior.ball_regression import cost_in_ball, truncated_normal
+from pymc_dp.posterior.ball_regression import cost_in_ball, pull_in_ball, truncated_normal
 from pymc_dp.posterior.price import NAT
 from pymc_dp.privacy import mechanisms
+from pymc_dp.privacy.accounting import rho_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(4)
@@ -420,6 +421,32 @@ def test_the_cost_in_a_ball_is_attained_and_not_exceeded():
         assert two <= cost_in_ball(size, response, radius, variance, "replace") * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("size", "response", "radius", "variance", "precision"), [(1, 1, 1, 1, 100.0), (2, 0.5, 3, 0.25, 1.0)])
+def test_no_record_pulls_harder_in_a_ball_than_is_said(size, response, radius, variance, precision):
+    """Gradients (y - x'w) x / variance of two records at points of the ball, in standard deviations of the prior: never longer than is said,
+    which a single record attains; and never further apart, of which two records at the same point attain more than half.
+    """
+    rng = np.random.default_rng(2)
+    x, w = (unit / np.linalg.norm(unit, axis=1, keepdims=True) for unit in rng.normal(size=(2, 60, 3)))
+    x, w, y = size * np.concatenate([x, -w]), radius * np.concatenate([w, x]), response * np.array([-1.0, 1.0])
+    gradients = (y[:, None, None] - x @ w.T)[..., None] * x[None, :, None] / (variance * np.sqrt(precision))
+    by_point = np.moveaxis(gradients, 2, 0).reshape(len(w), -1, 3)
+    one = np.linalg.norm(by_point, axis=-1).max()
+    two = max(np.linalg.norm(at[:, None] - at[None], axis=-1).max() for at in by_point)
+    for neighbours, apart, attained in (("add_remove", one, 0.999), ("replace", two, 0.5)):
+        said = pull_in_ball(size, response, radius, variance, precision, neighbours)
+        assert attained * said <= apart <= said * (1 + 1e-12)
+
+
+def test_with_a_delta_draws_in_a_ball_cost_what_their_slope_does():
+    """G = 2 (1 + 1) / sqrt(100), where the range is 4: ten times less flattened; the charge is that of normals so far apart."""
+    model, arguments = regression()
+    tree = sampled(model, 1.0, 50, delta=1e-6, **arguments)
+    expected = np.sqrt(50 * 0.4**2 / (2 * float(rho_of(Fraction(1), Fraction(1, 10**6)))))
+    assert tree.privacy.attrs["temperature"] == pytest.approx(expected, rel=1e-4)
+    assert tree.attrs["epsilon"] == pytest.approx(1)
+
+
 BALLS = [
     ([4.0, 9.0], [0.5, -0.5], 1.0),  # most of it inside
     ([4.0, 9.0], [40.0, 30.0], 1.0),  # all of it outside
@@ -488,8 +515,8 @@ def test_only_affine_means_are_regressions():
     """Decided on the graph: what the posterior of a linear regression is drawn for must be one."""
     w, x = pt.vector("w", dtype="float64"), pt.matrix("x", dtype="float64")
     affine, other = means(w, x)
-    assert [ball_room.is_affine(mean, w) for mean in affine] == [True] * len(affine)
-    assert [ball_room.is_affine(mean, w) for mean in other] == [False] * len(other)
+    assert [ball_room.is_affine(mean, [w]) for mean in affine] == [True] * len(affine)
+    assert [ball_room.is_affine(mean, [w]) for mean in other] == [False] * len(other)
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
