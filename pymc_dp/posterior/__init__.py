@@ -6,8 +6,8 @@ by more than is paid for (DNMR14; FGWC16, section 2; ZRD16, section 4; docs/theo
 What users call is in ``draws`` (``sample``, ``find_MAP``), ``questions`` (``ask``) and ``advice`` (``advise``). ``routes`` decides how a
 model is drawn: ``tables`` (Bayesian networks, by splits), ``grid`` (any likelihood of a few unknowns), ``ball_regression`` (linear
 regression), ``concave`` (regressions whose log-posterior is concave), ``markov`` (anything else, by Markov chains) or ``paid_gibbs``
-(chains that pay at every update). All of these take a ``Task`` and price it (``price``), read records in one way (``records``, ``densities``), and give a ``Prepared`` draw (``result``), which has a
-``Schedule`` (``schedules``) where it pays on its way.
+(chains that pay at every update). All of these take a ``Task`` and price it (``price``), read records in one way (``records``,
+``densities``), and give a ``Prepared`` draw (``result``), which has a ``Schedule`` (``schedules``) where it pays on its way.
 """
 
 from pymc_dp.posterior.advice import Advice, advise
