@@ -423,8 +423,8 @@ def test_the_cost_in_a_ball_is_attained_and_not_exceeded():
 
 @pytest.mark.parametrize(("size", "response", "radius", "variance", "precision"), [(1, 1, 1, 1, 100.0), (2, 0.5, 3, 0.25, 1.0)])
 def test_no_record_pulls_harder_in_a_ball_than_is_said(size, response, radius, variance, precision):
-    """Gradients (y - x'w) x / variance at points of the ball, in standard deviations of the prior: never longer than is said, which a record
-    attains; and never further apart, of which two records at the same point attain more than half.
+    """Gradients (y - x'w) x / variance at points of the ball, in standard deviations of the prior: never longer than is said, and attained;
+    and never further apart, of which two records at the same point attain more than half.
     """
     rng = np.random.default_rng(2)
     x, w = (unit / np.linalg.norm(unit, axis=1, keepdims=True) for unit in rng.normal(size=(2, 60, 3)))
