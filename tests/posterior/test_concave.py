@@ -244,6 +244,7 @@ def test_with_a_delta_a_draw_costs_what_its_slope_does():
     by_range = flat * np.sqrt(50 / (8 * float(found.price.cost.rho)))
     assert found.price.temperature < by_range / 2
     # under one norm for all of a record's features both bounds are by the norm
+    H = QUANTILE * 1.5 + 2
     inside = ready(
         logistic(prior=lambda name, shape: pmdp.BallNormal(name, 4.0, 2.0, shape=shape)), 2.0, 1, 1e-6, bounds={"x": pmdp.Norm(1.0)}
     )

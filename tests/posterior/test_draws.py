@@ -659,7 +659,7 @@ def test_chains_agree_with_the_grid():
 
 # ---------- refusals, before anything is read or spent
 def many_unknowns():
-    pm.Normal("x", pm.Uniform("m", -1, 1, shape=5)[K], 1.0, observed=X)
+    pm.StudentT("x", nu=4, mu=pm.Uniform("m", -1, 1, shape=5)[K], sigma=1.0, observed=X)
 
 
 def public_covariate():
