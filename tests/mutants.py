@@ -2582,6 +2582,15 @@ MUTANTS = (
         "weight = np.ones(len(offset))", "what is missing brings nothing", "test_concave.py::test_records_with_something_missing_bring_nothing",
     ),
     Mutant(
+        "one of several lengths", "posterior/grid.py", "sensitivity = sum(part.sensitivity for part in scored)", "sensitivity = max(part.sensitivity for part in scored)",
+        "a record in each observed variable is paid for", "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for[two_lengths]",
+    ),
+    Mutant(
+        "one of several lengths, by chains", "posterior/markov.py", "width = sum(round((most - least) * NAT) for _, least, most in clipped)",
+        "width = max(round((most - least) * NAT) for _, least, most in clipped)", "a record in each observed variable is paid for",
+        "test_draws.py::test_chains_see_records_of_several_lengths_together",
+    ),
+    Mutant(
         "the length of a private dim in what is computed", "models/survivors.py",
         "        elif not arrays.sized and arrays.rests_on_length([variable], record_dims):\n", "        elif False:\n",
         "add-remove hides the number of records",

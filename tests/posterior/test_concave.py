@@ -390,6 +390,26 @@ def test_several_outcomes_of_a_record_are_drawn_from_together():
     assert found.promise == "real-arithmetic"
 
 
+def test_outcomes_of_different_numbers_of_records_add_up(monkeypatch):
+    """The log-density is PyMC's own, and a record costs what it can do in both outcomes."""
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=4)
+        pm.Bernoulli("y", logit_p=pm.Data("x", X) @ b, observed=Y)
+        pm.Normal("z", pm.Data("w", X[:50]) @ b, 2.0, observed=X[:50, 0])
+    bounds = {"x": (-2, 2), "z": (-2, 2), "w": (-2, 2)}
+    found, H = ready(model, bounds=bounds), QUANTILE * 8
+    assert found.price.draws[0].difference == pytest.approx(2 * (H + (H + 2) ** 2 / 8) * NAT, rel=1e-6)
+    assert found.records is None
+    target = captured(monkeypatch, model, epsilon=400.0, bounds=bounds)
+    T = ready(model, 400.0, bounds=bounds).price.temperature
+    assert T == 1
+    points = RNG.uniform(-1, 1, size=(5, 4))
+    log_p = model.compile_logp(jacobian=False)
+    expected = np.array([log_p({"b": point}) for point in points])
+    computed = target.log_density(points)
+    np.testing.assert_allclose(computed - computed[0], expected - expected[0], rtol=1e-8, atol=1e-8)
+
+
 def test_a_private_number_of_records_is_not_shown():
     found = ready(logistic(), neighbours="add_remove")
     assert found.records is None
