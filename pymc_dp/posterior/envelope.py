@@ -101,11 +101,16 @@ class Target:
             inside[place] = (half[place] / radius) ** 2
             return {"type": "ineq", "fun": lambda z: 1 - inside @ z**2, "jac": lambda z: -2 * inside * z}
 
+        size = max(np.abs(half * self.gradient(middle)).max(), 1.0)  # it does not converge where energies are large
         found = minimize(
-            lambda z: self.energy(middle + half * z), np.zeros(len(half)), jac=lambda z: half * self.gradient(middle + half * z),
-            method="SLSQP", bounds=[(-1, 1)] * len(half), constraints=[within(ball) for ball in self.balls],
+            lambda z: self.energy(middle + half * z) / size,
+            np.zeros(len(half)),
+            method="SLSQP",
+            jac=lambda z: half * self.gradient(middle + half * z) / size,
+            bounds=[(-1, 1)] * len(half),
+            constraints=[within(ball) for ball in self.balls],
             options={"maxiter": 1000, "ftol": 1e-14},
-        )  # fmt: skip
+        )
         point = middle + half * np.clip(np.nan_to_num(found.x), -1, 1)
         point = np.where(found.x >= 1, self.upper, np.where(found.x <= -1, self.lower, point))
         for place, radius in self.balls:
@@ -233,23 +238,32 @@ def envelope_of(target: Target) -> Envelope:
     return best
 
 
-def drawn_by_rejection(target: Target, many: int, rng: Generator) -> np.ndarray:
-    """Independent draws (many, P) from the target, exact but for floating point.
+def _proposed(target: Target, envelope: Envelope, rng: Generator) -> tuple[np.ndarray, np.ndarray, int]:
+    """Proposals (K, P) in the support, the logarithms of the chances (K,) that they are accepted, and how many were made.
 
-    A proposal x in a shell is accepted with probability exp(least + energy(centre) - energy(x) - slack), which ``Envelope`` shows to be no
-    more than 1.
+    The chance of x in a shell is exp(least + energy(centre) - energy(x) - slack), which ``Envelope`` shows to be no more than 1.
     """
-    envelope = envelope_of(target)
-    top = target.log_density(envelope.centre[None])[0]
     size = max(len(part.offset) for part in target.parts)
-    at_once = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))
+    many = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))
+    points, least = envelope.proposals(many, rng)
+    inside = ((points >= target.lower) & (points <= target.upper)).all(axis=1)
+    for place, radius in target.balls:
+        inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2
+    points, top = points[inside], target.log_density(envelope.centre[None])[0]
+    return points, target.log_density(points) - top + least[inside] - envelope.slack, many
+
+
+def accepted(target: Target, rng: Generator) -> float:
+    """The share of proposals that are accepted, about."""
+    _, chances, many = _proposed(target, envelope_of(target), rng)
+    return float(np.exp(chances).sum() / many)
+
+
+def drawn_by_rejection(target: Target, many: int, rng: Generator) -> np.ndarray:
+    """Independent draws (many, P) from the target, exact but for floating point."""
+    envelope = envelope_of(target)
     result: list[np.ndarray] = []
     while len(result) < many:
-        points, least = envelope.proposals(at_once, rng)
-        inside = ((points >= target.lower) & (points <= target.upper)).all(axis=1)
-        for place, radius in target.balls:
-            inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2
-        points, least = points[inside], least[inside]
-        chance = target.log_density(points) - top + least - envelope.slack
-        result += list(points[np.log(rng.random(len(points))) < chance])
+        points, chances, _ = _proposed(target, envelope, rng)
+        result += list(points[np.log(rng.random(len(points))) < chances])
     return np.array(result[:many])
