@@ -2574,7 +2574,7 @@ MUTANTS = (
         "draws have the law that is paid for", "test_concave.py::test_draws_have_the_law_of_the_target[how2-Normal]",
     ),
     Mutant(
-        "a likelihood that is not flattened", "posterior/concave.py", "exact[value].astype(float), weight / temperature)", "exact[value].astype(float), weight)",
+        "a likelihood that is not flattened", "posterior/concave.py", "if reading.protection.sized else 1) / temperature", "if reading.protection.sized else 1)",
         "draws have the law that is paid for", "test_concave.py::test_the_target_is_the_models_own_posterior_flattened",
     ),
     Mutant(

@@ -183,7 +183,9 @@ def _target(
             features, offset = _affine(some.rows, predictor, exact, len(values))
             kept = some.rows.kept[k] if some.rows.kept else None
             weight = np.ones(len(offset)) if kept is None else exact[kept][:, 0]
-            parts.append(Part(law, features, offset, values, weight / temperature))
+            # made-up records stand for as many as are there
+            weight = weight * (some.public.many / len(values) if reading.protection.sized else 1) / temperature
+            parts.append(Part(law, features, offset, values, weight))
 
     def log_density(points: np.ndarray) -> np.ndarray:
         total = density(points)
