@@ -114,3 +114,12 @@ def cured_by_a_deterministic_of_records(r):
     each = pm.Deterministic("each", event * seen + (1 - event) * unseen)
     pm.Potential("like", pm.math.sum(each))
     return {"bounds": {"t": TIMES}}
+
+
+@potential("table", seen=lambda r: (times(r), r.y), cdf=lambda x, v, r: stats.weibull_min.cdf(x, v["alpha"], scale=v["scale"]))
+def hazards_of_plain_arrays(r):
+    """Times that are written twice are one array: where their memory is, says so."""
+    t, alpha, scale = times(r), pm.Gamma("alpha", 4, 3), pm.Gamma("scale", 4, 1)
+    hazard = alpha / scale * (t / scale) ** (alpha - 1)
+    pm.Potential("like", (r.y * pt.log(hazard) - (t / scale) ** alpha).sum())
+    return {"bounds": {"like": TIMES}}

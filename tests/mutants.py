@@ -1109,7 +1109,7 @@ MUTANTS = (
     ),
     Mutant(
         "data at which a formula is no number are let pass", "models/custom_density.py", "same &= (integrals > 0).all(axis=1) | (not everywhere)", "pass",
-        "an array that stands in a formula twice is no covariate of it", "test_potentials.py::test_a_plain_array_in_two_places_is_said_to_be_two_arrays",
+        "an array that stands in a formula twice is no covariate of it", "test_plain_arrays.py::test_what_is_said_of_plain_arrays_can_be_written",
     ),
     Mutant(
         "values without a density left out of its integral", "models/custom_density.py", "(far > whole / 2) | nowhere", "far > whole / 2",
@@ -1120,7 +1120,7 @@ MUTANTS = (
         "a Potential is read as what it says", "test_potentials.py::test_what_is_not_understood_is_refused[survival of another law]",
     ),
     Mutant(
-        "values that are sorted on their way", "models/potentials.py",
+        "values that are sorted on their way", "models/record_formulas.py",
         "if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):", "if False:",
         "no record moves what is said of another", "test_potentials.py::test_what_is_not_understood_is_refused[sorted records]",
     ),
@@ -1231,9 +1231,24 @@ MUTANTS = (
         "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
     ),
     Mutant(
-        "numbers of arrays are compared", "models/potentials.py", "numbers = not is_array(one) and not is_array(other)", "numbers = True",
+        "numbers of arrays are compared", "models/record_formulas.py", "numbers = not is_array(one) and not is_array(other)", "numbers = True",
         "no numbers of records decide how a Potential is read",
         "test_potentials.py::test_no_numbers_of_arrays_decide_whether_two_expressions_are_one[0.0]",
+    ),
+    Mutant(
+        "plain arrays that hold the same are one", "models/same_arrays.py", "same_memory(first, array, sized=sized))",
+        "same_memory(first, array, sized=sized) or np.array_equal(data_of(first), data_of(array)))",
+        "no numbers of records decide how a Potential is read", "test_plain_arrays.py::test_whether_two_arrays_hold_the_same_does_not_show[times]",
+    ),
+    Mutant(
+        "plain arrays of one memory are one where their number is private", "models/same_arrays.py", "same_memory(first, array, sized=sized))",
+        "same_memory(first, array, sized=True))", "where it is private no number of records decides what is read",
+        "test_plain_arrays.py::test_plain_arrays_are_two_where_their_number_is_private[40]",
+    ),
+    Mutant(
+        "what is tried out is compiled on the user's own operations", "models/custom_density.py",
+        "cloudpickle.loads(cloudpickle.dumps((of.vectors, of.graph)))", "of.vectors, of.graph", "reading a model leaves it as it is",
+        "test_plain_arrays.py::test_a_model_that_was_read_can_be_read_again[logaddexp]",
     ),
     Mutant(
         "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
@@ -1253,7 +1268,7 @@ MUTANTS = (
         "test_any_length.py::test_an_array_as_long_as_the_records_is_refused_whatever_its_length",
     ),
     Mutant(
-        "parts are added before they are looked at", "models/potentials.py", "        _check_entries(part, array, {})", "        pass",
+        "parts are added before they are looked at", "models/potentials.py", "        check_entries(part, array, {})", "        pass",
         "no refusal says how many records were selected",
         "test_potentials.py::test_how_many_records_were_selected_does_not_change_the_refusal",
     ),

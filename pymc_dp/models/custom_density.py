@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 
+import cloudpickle
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -196,5 +197,7 @@ def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> 
 @lru_cache(maxsize=32)
 def _compiled(of: Written) -> Callable[..., np.ndarray]:
     """A function in which no record stands, called several times; compiled for Python, because a C compiler would take longer."""
-    whole = of.graph + pt.zeros_like(of.vectors[0])  # it may rest on no values
-    return pytensor.function(list(of.vectors), whole, mode=Mode(linker="py", optimizer="fast_compile"), on_unused_input="ignore")
+    # A copy with operations of its own: what is compiled leaves its traces on them, and a model with such traces is refused.
+    vectors, graph = cloudpickle.loads(cloudpickle.dumps((of.vectors, of.graph)))
+    whole = graph + pt.zeros_like(vectors[0])  # it may rest on no values
+    return pytensor.function(list(vectors), whole, mode=Mode(linker="py", optimizer="fast_compile"), on_unused_input="ignore")
