@@ -1105,7 +1105,7 @@ MUTANTS = (
     Mutant(
         "what is told of each record is not tried by itself", "models/custom_density.py", "    of_data = [number is None and _is_data(parameter)",
         "    of_data = [False and _is_data(parameter)", "what lies in a bin is a probability, whatever is told of a record",
-        "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_normal_by_flag-private]",
+        "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_weighted-private]",
     ),
     Mutant(
         "data at which a formula is no number are let pass", "models/custom_density.py", "same &= (integrals > 0).all(axis=1) | (not everywhere)", "pass",
@@ -1120,8 +1120,7 @@ MUTANTS = (
         "a Potential is read as what it says", "test_potentials.py::test_what_is_not_understood_is_refused[survival of another law]",
     ),
     Mutant(
-        "values that are sorted on their way", "models/record_formulas.py",
-        "if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):", "if False:",
+        "values that are sorted on their way", "models/record_formulas.py", "return isinstance(operation, (Elemwise, *ENTRY_BY_ENTRY))", "return True",
         "no record moves what is said of another", "test_potentials.py::test_what_is_not_understood_is_refused[sorted records]",
     ),
     Mutant(
@@ -1251,6 +1250,38 @@ MUTANTS = (
         "test_plain_arrays.py::test_a_model_that_was_read_can_be_read_again[logaddexp]",
     ),
     Mutant(
+        "one record's value in the formula of all", "models/by_record.py", "            if index != (None,):\n", "            if False:\n",
+        "no record moves what is said of another", "test_written_mixtures.py::test_records_that_meet_each_other_are_refused[the first value-6]",
+    ),
+    Mutant(
+        "any slice of records taken for all of them", "models/by_record.py", "            if entry == FULL:\n", "            if isinstance(entry, slice):\n",
+        "no record moves what is said of another", "test_written_mixtures.py::test_records_that_meet_each_other_are_refused[in reverse-6]",
+    ),
+    Mutant(
+        "a formula that holds an array of records", "models/record_formulas.py", "if any(is_unknown(v) or is_array(v) for v in above([graph])):", "if False:",
+        "no record is published with a formula", "test_written_mixtures.py::test_nothing_is_published_with_a_formula_but_numbers",
+    ),
+    Mutant(
+        "weights that rest on arrays are looked at", "models/written_mixtures.py", "if arrays_above(list(weights)):", "if False:",
+        "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
+    ),
+    Mutant(
+        "components with any factor", "models/custom_density.py", "everywhere=True, to=1.0)[1]", "everywhere=True)[1]",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[factors that are left out]",
+    ),
+    Mutant(
+        "weights that need not add up", "models/written_mixtures.py", "and np.allclose(sum(values), 1))", "and True)",
+        "probabilities add up to 1", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[weights that do not add up]",
+    ),
+    Mutant(
+        "any vector taken for proportions", "models/written_mixtures.py", "    if not all(isinstance(_default_transform(", "    if False and not all(isinstance(_default_transform(",
+        "probabilities add up to 1", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[vectors that are no proportions]",
+    ),
+    Mutant(
+        "a mixture integrated as a whole", "models/written_mixtures.py", "LikelihoodRV(whole.written(), components=parts)", "LikelihoodRV(whole.written())",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_mixtures_are_read_however_they_are_written[logaddexp]",
+    ),
+    Mutant(
         "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
         "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
     ),
@@ -1268,7 +1299,7 @@ MUTANTS = (
         "test_any_length.py::test_an_array_as_long_as_the_records_is_refused_whatever_its_length",
     ),
     Mutant(
-        "parts are added before they are looked at", "models/potentials.py", "        check_entries(part, array, {})", "        pass",
+        "parts are added before they are looked at", "models/potentials.py", "parts = [by_record(part, array) for", "parts = [part for",
         "no refusal says how many records were selected",
         "test_potentials.py::test_how_many_records_were_selected_does_not_change_the_refusal",
     ),

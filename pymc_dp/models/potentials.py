@@ -6,7 +6,8 @@ declares and what the formula says of made-up numbers; no value of a record is r
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import add
 
 from pymc.model.fgraph import ModelNamed, ModelObservedRV, ModelPotential
 from pytensor.graph.basic import Constant, Variable
@@ -15,13 +16,15 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce
 
 from pymc_dp.models.any_length import of_any_length
+from pymc_dp.models.by_record import by_record
 from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_what
 from pymc_dp.models.event_flags import only_flag
 from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.opaque import opaque
-from pymc_dp.models.record_formulas import FORMS, PASSED, RecordFormula, check_entries
+from pymc_dp.models.record_formulas import FORMS, OF_A_MIXTURE, PASSED, RecordFormula
 from pymc_dp.models.same_arrays import first_of_each
-from pymc_dp.models.structure import Unreduced, arrays_above, scalar_name, substitute
+from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown, scalar_name, substitute
+from pymc_dp.models.written_mixtures import as_mixture, terms_of_mixture
 from pymc_dp.models.written_numbers import MOST_WRITTEN, numbers_in
 
 PLAIN = (
@@ -118,7 +121,10 @@ def _likelihood(
         Where they are none, or not understood.
     """
     if array.type.ndim != 1:
-        raise Unreduced("its values have several columns. Write one Potential for each, of an array with one entry per record")
+        raise Unreduced(
+            "its values have more axes than that of records. Write one Potential for each column, of an array with one entry per record,"
+            " and t[:, None] of t = pm.Data('t', times) in the model"
+        )
     if reason := next((reason for v in expressions if (reason := opaque(v, lambda thing: False))), None):
         raise Unreduced(f"it {reason}, which may hold records. Write it with PyTensor operations")
     if sum(map(numbers_in, expressions)) > MOST_WRITTEN:
@@ -133,17 +139,19 @@ def _likelihood(
 
 def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple[LikelihoodRV, list[Variable]]:
     """What ``_likelihood`` says of expressions that may be looked into; ``plain`` is said beside where they are none."""
-    parts = [part for expression in expressions for part in _by_record(expression)]
-    for part in parts:
-        check_entries(part, array, {})  # before they are added: how many records were selected decides whether they can be
+    # Each by itself, before they are added: how many records were selected decides whether they can be.
+    parts = [by_record(part, array) for expression in expressions for part in _summed(expression)]
     try:
-        formula = sum(parts)
+        formula = substitute(reduce(add, parts), {}, (CheckAndRaise,))
     except ValueError:
         raise Unreduced("it has sums over arrays of several lengths. Write one Potential for each") from None
-    if formula.type.ndim != 1:
-        raise Unreduced("it has another number of axes than its values. Write one number per record, or their sum")
-    formula = substitute(formula, {}, (CheckAndRaise,))
-    function = RecordFormula(formula, {array: None})
+    if not any(map(is_unknown, above([formula], through_unknowns=False))):
+        raise Unreduced("it rests on no unknown of the model")
+    terms = terms_of_mixture(formula)
+    beside = plain + (f". {OF_A_MIXTURE}" if terms else "")
+    if mixture := as_mixture(terms, array):
+        return mixture
+    function = RecordFormula(formula, {array: None}).few(beside)
     density = function.written()
     if is_density(density, function.parameters):
         return LikelihoodRV(density), function.parameters
@@ -151,7 +159,7 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
     flags = [v for v in arrays_above([formula]) if v is not array and v.type.ndim == 1]
     for flag in flags[:MOST_ARRAYS]:
         try:
-            function = RecordFormula(formula, {array: None, flag: None})
+            function = RecordFormula(formula, {array: None, flag: None}).few()
             density, survival = (function.written({flag: told}) for told in (True, False))
         except Unreduced:
             continue
@@ -162,7 +170,7 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
         raise Unreduced(
             "what it says of a record is neither the log-density of a value over all real numbers, being -inf where no values are, nor,"
             f" with flags of events, log-density and log-survival of one distribution. {FORMS[0].upper()}{FORMS[1:]}"
-            f"{plain}"
+            f"{beside}"
         )
     return found[0]
 
@@ -174,21 +182,21 @@ def _told_of(
     return says_what(number, function.written({flag: number}), density, survival, function.parameters)
 
 
-def _by_record(expression: Variable) -> list[Variable]:
+def _summed(expression: Variable) -> list[Variable]:
     """What a Potential says of every record, of which it is the sum, or which it has one by one: parts that are to be added."""
     node = expression.owner
     if expression.type.ndim or node is None:
         return [expression]
     if isinstance(node.op, PASSED):
-        return _by_record(node.inputs[0])
+        return _summed(node.inputs[0])
     if isinstance(node.op, CAReduce) and scalar_name(node.op) == "Add":
-        if node.inputs[0].type.shape == (1,):  # beside others it would be taken for one of every record
+        if set(node.inputs[0].type.shape) == {1}:  # beside others it would be taken for one of every record
             raise Unreduced("it has the sum of one number beside that over records. Write this as a Potential of its own")
         return [node.inputs[0]]
     if scalar_name(node.op) == "Add":
-        return [part for operand in node.inputs for part in _by_record(operand)]
+        return [part for operand in node.inputs for part in _summed(operand)]
     if scalar_name(node.op) == "Sub":
-        return [*_by_record(node.inputs[0]), *(-part for part in _by_record(node.inputs[1]))]
+        return [*_summed(node.inputs[0]), *(-part for part in _summed(node.inputs[1]))]
     if scalar_name(node.op) == "Neg":
-        return [-part for part in _by_record(node.inputs[0])]
+        return [-part for part in _summed(node.inputs[0])]
     raise Unreduced("it is more than a sum over records. Write the sum over records as a Potential of its own")

@@ -3,13 +3,15 @@
 No value of a record is read, and no numbers of two arrays are compared.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
+from typing import NoReturn
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc.model.fgraph import ModelDeterministic, ModelNamed
 from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.op import Op
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -39,28 +41,37 @@ FORMS = (
     " events there are"
 )
 """What a Potential may say of every record."""
+OF_A_MIXTURE = (
+    "Of a mixture, write pm.Mixture('t', w, [pm.Normal.dist(mu[0], sigma), pm.Normal.dist(mu[1], sigma)], observed=t), or"
+    " pm.logp(pm.Mixture.dist(w, [...]), t) in the Potential"
+)
+"""How a mixture is written."""
 
 
-def check_entries(variable: Variable, array: Variable, done: dict[Variable, bool]) -> bool:
-    """Whether a part rests on an array, whose entries it then meets one by one; ``done`` is what was found so far."""
-    if variable not in done:
-        done[variable] = variable is array
-        if variable is not array and variable.owner is not None and not is_unknown(variable):
-            for operand in _entries(variable):
-                done[variable] |= check_entries(operand, array, done)
-            if done[variable]:
-                _check_entry(variable)
-    return done[variable]
+def resting_on(of: Iterable[Variable]) -> Callable[[Variable], bool]:
+    """Whether the entries of a variable are computed from those of some others."""
+    done = dict.fromkeys(of, True)
+
+    def rests(variable: Variable) -> bool:
+        if variable not in done:
+            through = variable.owner is not None and not is_unknown(variable)
+            done[variable] = through and any(map(rests, _entries(variable)))
+        return done[variable]
+
+    return rests
 
 
-def _check_entry(variable: Variable) -> None:
+def is_entry_by_entry(operation: Op) -> bool:
+    """Whether an operation computes every entry of its result from the entries at the same place."""
+    return isinstance(operation, (Elemwise, *ENTRY_BY_ENTRY))
+
+
+def refuse(operation: Op) -> NoReturn:
     """Refuse an operation that does not meet the entries of values one by one."""
-    node = variable.owner
-    if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):
-        raise Unreduced(
-            f"it passes its values through {type(node.op).__name__}, which may mix or select records. {FORMS[0].upper()}{FORMS[1:]}."
-            " Of a mixture, write pm.Mixture(..., observed=t), or pt.logaddexp of two logarithms rather than pm.math.logsumexp of many"
-        )
+    raise Unreduced(
+        f"it passes its values through {type(operation).__name__}, which may mix or select records. {FORMS[0].upper()}{FORMS[1:]}."
+        f" {OF_A_MIXTURE}"
+    )
 
 
 class RecordFormula:
@@ -71,27 +82,23 @@ class RecordFormula:
     """
 
     def __init__(self, formula: Variable, of: dict[Variable, None]) -> None:
-        self._formula, self._of = formula, of
-        self._rests: dict[Variable, bool] = {}
+        self._formula, self._of, self._rests = formula, of, resting_on(of)
         self.parameters = self._apart(self._cut(formula))
-        if not any(is_unknown(v) for v in above(self.parameters)):
-            raise Unreduced("it rests on no unknown of the model")
-        if len(self.parameters) > MOST_PARAMETERS:
-            raise Unreduced(f"it has more than {MOST_PARAMETERS} parameters. Write it with a distribution's own, mu = a + b * x")
 
-    def _rests_on_values(self, variable: Variable) -> bool:
-        if variable not in self._rests:
-            through = variable.owner is not None and not is_unknown(variable)
-            self._rests[variable] = variable in self._of or (through and any(map(self._rests_on_values, _entries(variable))))
-        return self._rests[variable]
+    def few(self, beside: str = "") -> "RecordFormula":
+        """Itself, unless it has more parameters than are tried out; ``beside`` is said of these, too."""
+        if len(self.parameters) > MOST_PARAMETERS:
+            raise Unreduced(f"it has more than {MOST_PARAMETERS} parameters. Write it with a distribution's own, mu = a + b * x{beside}")
+        return self
 
     def _cut(self, variable: Variable) -> list[Variable]:
         """The largest parts that do not rest on the values, in order, plain numbers left out."""
         if variable in self._of:
             return []
-        if not self._rests_on_values(variable):
+        if not self._rests(variable):
             return [] if _is_number(variable) else [variable]
-        _check_entry(variable)
+        if not is_entry_by_entry(variable.owner.op) and not isinstance(variable.owner.op, PASSED):
+            refuse(variable.owner.op)
         return list(dict.fromkeys(part for operand in _entries(variable) for part in self._cut(operand)))
 
     def _apart(self, parts: list[Variable]) -> list[Variable]:
@@ -105,8 +112,11 @@ class RecordFormula:
             inner = [operand for operand in _entries(opened) if not _is_number(operand)]
             parts = [*parts[:place], *inner, *parts[place + 1 :]]
 
-    def written(self, told: dict[Variable, float] | None = None) -> Written:
-        """The formula of one vector of values and one of each parameter; the entries of some arrays are ``told`` to be a number."""
+    def written(self, told: dict[Variable, float] | None = None, part: Variable | None = None) -> Written:
+        """The formula, or a part of it, of one vector of values and one of each parameter.
+
+        The entries of some arrays are ``told`` to be a number.
+        """
         vectors = [pt.dvector(f"argument_{k}") for k in range(1 + len(self.parameters))]
         [value] = [array for array in self._of if array not in (told or {})]
         done: dict[Variable, Variable] = {value: vectors[0]}
@@ -121,7 +131,10 @@ class RecordFormula:
                 done[variable] = done[twin] if twin is not None else variable if variable.owner is None else _simplified(variable, visit)
             return done[variable]
 
-        return Written(tuple(vectors), visit(self._formula).astype("float64"))
+        graph = visit(self._formula if part is None else part).astype("float64")
+        if any(is_unknown(v) or is_array(v) for v in above([graph])):  # it is published, and nothing looks into it again
+            raise Unreduced("its formula is not one of its values and parameters. Write it with fewer operations")
+        return Written(tuple(vectors), graph)
 
 
 def _simplified(variable: Variable, visit: Callable[[Variable], Variable]) -> Variable:

@@ -197,23 +197,6 @@ def test_what_a_refusal_says_can_be_written():
         assert pmdp.release(model, epsilon=1.0, bounds=both | told)["t"].noisy.shape == (4, 6)
 
 
-def mixture(together):
-    """Two normal distributions with a weight."""
-    with pm.Model() as model:
-        t, w, a = pm.Data("t", T), pm.Beta("w", 2, 2), pm.Normal("a", shape=2)
-        pm.Potential("like", together(*(pt.log(v) + pm.logp(pm.Normal.dist(a[k], 1), t) for k, v in enumerate((w, 1 - w)))).sum())
-    return model
-
-
-def test_a_mixture_that_is_not_read_is_refused_in_words_that_can_be_written():
-    words = refused(pmdp.release, mixture(lambda *parts: pm.math.logsumexp(pt.stack(parts), axis=0)), epsilon=1.0, bounds=TIMES)
-    assert "pt.logaddexp of two logarithms" in words
-    assert pmdp.release(mixture(pt.logaddexp), epsilon=1.0, bounds=TIMES)["t"].noisy.size
-    with pm.Model() as model:
-        pm.NormalMixture("t", pm.Dirichlet("w", np.ones(2)), pm.Normal("a", shape=2), 1, observed=T)
-    assert pmdp.release(model, epsilon=1.0, bounds=TIMES)["t"].noisy.size
-
-
 @pytest.mark.parametrize("public", [["limit"], []], ids=["public", "private"])
 def test_a_limit_that_was_not_planned_is_refused_in_words_that_can_be_written(public):
     with pm.Model() as model:
