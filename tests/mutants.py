@@ -1262,6 +1262,10 @@ MUTANTS = (
         "no record is published with a formula", "test_written_mixtures.py::test_nothing_is_published_with_a_formula_but_numbers",
     ),
     Mutant(
+        "numbers that differ between records taken for one", "models/record_formulas.py", "if not all(variable.type.broadcastable) and not repeated:", "if False:",
+        "what fails is not paid for", "test_written_mixtures.py::test_numbers_that_differ_between_records_are_refused[<lambda>1]",
+    ),
+    Mutant(
         "weights that rest on arrays are looked at", "models/written_mixtures.py", "if arrays_above(list(weights)):", "if False:",
         "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
     ),

@@ -96,7 +96,12 @@ class RecordFormula:
         if variable in self._of:
             return []
         if not self._rests(variable):
-            return [] if _is_number(variable) else [variable]
+            if not _is_number(variable):
+                return [variable]
+            repeated = variable.owner is not None and isinstance(variable.owner.op, Alloc)
+            if not all(variable.type.broadcastable) and not repeated:
+                raise Unreduced("it makes numbers that differ between records, as pt.arange does. Write them as pm.Data('x', numbers)")
+            return []
         if not is_entry_by_entry(variable.owner.op) and not isinstance(variable.owner.op, PASSED):
             refuse(variable.owner.op)
         return list(dict.fromkeys(part for operand in _entries(variable) for part in self._cut(operand)))

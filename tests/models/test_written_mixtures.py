@@ -249,6 +249,18 @@ def test_the_number_of_records_does_not_show_where_it_is_private(name):
     assert "not released" not in shown.pop()
 
 
+@pytest.mark.parametrize("of", [lambda y: pt.switch(pt.eq(pt.arange(N), 0), y, y), lambda y: y + pt.arange(N)])
+def test_numbers_that_differ_between_records_are_refused(of):
+    """They were taken for one number that all have in common, and the release failed when it had been paid for."""
+    model = model_of(lambda y, w, m, s: normal(of(y), m[0], s[0]).sum())
+    assert "Write them as pm.Data('x', numbers)" in refused(pmdp.release, model, epsilon=1.0, bounds=BINS)
+    with pm.Model() as model:
+        y, x = pm.Data("y", Y), pm.Data("x", np.arange(N) % 3)
+        pm.Potential("like", normal(y + x, pm.Normal("m"), 1).sum())
+    assert pmdp.release(model, epsilon=1.0, bounds=BINS | {"x": (0, 2)})["y"].noisy.shape == (3, 12)
+    assert components_of(model_of(lambda y, w, m, s: pm.logp(pm.NormalMixture.dist(w, m, s), y * pt.ones(N)).sum())) == 2
+
+
 def test_nothing_is_published_with_a_formula_but_numbers():
     y, x = pt.as_tensor(Y), pt.as_tensor(np.linspace(0, 1, N))
     formula = RecordFormula(y * pm.Normal.dist(), {y: None})
