@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from checks import refused
+from checks import flat, refused
 from pymc.model.fgraph import ModelFreeRV
 from scipy import stats
 
@@ -65,11 +65,11 @@ WEIGHTS = {
 }
 
 
-def model_of(write, weights="Dirichlet", values=Y):
+def model_of(write, weights="Dirichlet", values=Y, array=pm.Data):
     """A model of a Potential, which ``write`` makes of values, weights, means and standard deviations."""
     with pm.Model() as model:
         m, s = pm.Normal("m", 0, 3, shape=2), pm.HalfNormal("s", 3, shape=2)
-        pm.Potential("like", write(pm.Data("y", values), WEIGHTS[weights](), m, s))
+        pm.Potential("like", write(array("y", values), WEIGHTS[weights](), m, s))
     return model
 
 
@@ -242,9 +242,13 @@ def test_no_value_decides_whether_weights_add_up(write):
     assert words[0] == words[1] == words[2]
 
 
-@pytest.mark.parametrize("name", ["Mixture of a list", "an axis of components"])
-def test_the_number_of_records_does_not_show_where_it_is_private(name):
-    shown = {str(pmdp.inspect(model_of(SPELLINGS[name], values=Y[:n]), bounds=BINS, neighbours="add_remove")) for n in (0, 1, 2, N)}
+@pytest.mark.parametrize("array", [pm.Data, lambda name, values: pt.as_tensor(values)], ids=["named", "plain"])
+@pytest.mark.parametrize("name", ["Mixture of a list", "an axis of components", "components before records"])
+def test_the_number_of_records_does_not_show_where_it_is_private(name, array):
+    """Also where there are as many as components, or one."""
+    bounds = {("y" if array is pm.Data else "like"): BINS["y"]}
+    models = [model_of(SPELLINGS[name], values=Y[:n], array=array) for n in (0, 1, 2, N)]
+    shown = {flat(pmdp.inspect(model, bounds=bounds, neighbours="add_remove")) for model in models}
     assert len(shown) == 1
     assert "not released" not in shown.pop()
 
