@@ -105,6 +105,17 @@ def waits_by_a_sum_of_densities(r):
     return {"bounds": {"t": TIMES}}
 
 
+@potential(
+    "indexed", edges=range(-4, 9), seen=lambda r: (r.x, None),
+    cdf=lambda x, v, r: v["w"][r.h] @ stats.norm.cdf(x, v["m"][:, None], v["s"]),
+)  # fmt: skip
+def normals_with_weights_by_arm(r):
+    x, arm = pm.Data("x", r.x), pm.Data("arm", r.h)
+    w, m, s = pm.Dirichlet("w", np.ones(2), shape=(2, 2)), pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 5)
+    pm.Potential("like", pm.logp(pm.NormalMixture.dist(w=w[arm], mu=m, sigma=s), x).sum())
+    return {"bounds": {"x": pmdp.Bins(-4, 8, 12)}}
+
+
 # ---------- times and events
 def weibull(x, v, r):
     return stats.weibull_min.cdf(x, v["alpha"], scale=np.exp(v["a"] + v["b"] * r.h)[:, None])

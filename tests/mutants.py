@@ -1266,7 +1266,13 @@ MUTANTS = (
         "what fails is not paid for", "test_written_mixtures.py::test_numbers_that_differ_between_records_are_refused[<lambda>1]",
     ),
     Mutant(
-        "weights that rest on arrays are looked at", "models/written_mixtures.py", "if arrays_above(list(weights)):", "if False:",
+        "an array held by an operation in a Potential", "models/potentials.py",
+        "return isinstance(thing, Variable) and not arrays_above([thing], through_unknowns=True)", "return isinstance(thing, Variable)",
+        "only operations that are understood stay in a model",
+        "test_written_mixtures.py::test_an_operation_that_holds_an_array_is_refused[above an expression]",
+    ),
+    Mutant(
+        "weights that rest on arrays are looked at", "models/written_mixtures.py", "substitute(pt.exp(weight), dict(made_up), SKIPPED)", "pt.exp(weight)",
         "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
     ),
     Mutant(

@@ -125,7 +125,7 @@ def _likelihood(
             "its values have more axes than that of records. Write one Potential for each column, of an array with one entry per record,"
             " and t[:, None] of t = pm.Data('t', times) in the model"
         )
-    if reason := next((reason for v in expressions if (reason := opaque(v, lambda thing: False))), None):
+    if reason := next((reason for v in expressions if (reason := opaque(v, _holds_no_array))), None):
         raise Unreduced(f"it {reason}, which may hold records. Write it with PyTensor operations")
     if sum(map(numbers_in, expressions)) > MOST_WRITTEN:
         raise Unreduced("many single numbers stand in it, as a loop over records would write them. Write them as an array")
@@ -135,6 +135,11 @@ def _likelihood(
     operation, parameters = _read(expressions, stand_ins.get(array, array), PLAIN if plain else "")
     back = {stand_in: whole for whole, stand_in in stand_ins.items()}
     return operation, [substitute(parameter, back) for parameter in parameters]
+
+
+def _holds_no_array(thing: object) -> bool:
+    """Whether what an operation holds is an expression without arrays, such as that of the shape of its result."""
+    return isinstance(thing, Variable) and not arrays_above([thing], through_unknowns=True)
 
 
 def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple[LikelihoodRV, list[Variable]]:

@@ -5,6 +5,7 @@ of made-up numbers tells which of its factors is the weight: the rest must integ
 """
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
@@ -18,9 +19,9 @@ from pytensor.tensor.special import LogAddExp
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
 from pymc_dp.models.custom_density import is_whole_density
 from pymc_dp.models.likelihood_rv import LikelihoodRV
-from pymc_dp.models.probabilities import at_made_up_numbers
+from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
-from pymc_dp.models.structure import Unreduced, above, arrays_above, scalar_name
+from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, scalar_name, substitute
 
 
 def terms_of_mixture(formula: Variable) -> list[list[Variable]]:
@@ -67,21 +68,28 @@ def _component(factors: Sequence[Variable], array: Variable) -> tuple[Variable, 
 
 
 def _add_up(weights: Sequence[Variable]) -> bool:
-    """Whether weights, of which these are the logarithms, add up to 1 and are no less than 0, at made-up numbers of unknowns.
+    """Whether weights, of which these are the logarithms, add up to 1, at made-up numbers of unknowns and of arrays; no array is read.
 
-    Unknowns that are vectors must be proportions. No array is read: weights that rest on one are not understood.
+    Unknowns that are vectors must be proportions. Where the logarithm of a weight is no number, as that of -1, they do not.
     """
-    if arrays_above(list(weights)):
-        return False
     unknowns = [v.owner.inputs[0] for v in above(list(weights), through_unknowns=False) if v.owner and isinstance(v.owner.op, ModelFreeRV)]
     vectors = [random for random in unknowns if getattr(random.owner.op, "ndim_supp", 1)]
     if not all(isinstance(_default_transform(random.owner.op, random), SimplexTransform | TrimmedSimplexTransform) for random in vectors):
         return False
+    made_up = {array: _made_up(array) for array in arrays_above(list(weights))}
     try:
-        values = at_made_up_numbers([pt.exp(weight) for weight in weights], [])
+        values = at_made_up_numbers([substitute(pt.exp(weight), dict(made_up), SKIPPED) for weight in weights], [])
     except Exception:  # what has no made-up number, or is not defined there
         return False
     return bool(np.all(np.isfinite(sum(values))) and np.allclose(sum(values), 1))
+
+
+def _made_up(array: Variable) -> Variable:
+    """Two rows of numbers in the place of an array, which do not add up to 1; whole ones are indices or flags, 0 and 1."""
+    shape = tuple(ROWS if axis == 0 or length is None else length for axis, length in enumerate(array.type.shape))
+    places = np.arange(1, prod(shape) + 1).reshape(shape)
+    values = places * IRRATIONAL % 1 if array.type.dtype.startswith("float") else (places + 1) % 2
+    return pt.constant(values.astype(array.type.dtype))
 
 
 # ---------- formulas taken apart

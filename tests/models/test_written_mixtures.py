@@ -14,7 +14,7 @@ from pymc_dp.models.by_record import by_record
 from pymc_dp.models.model_arrays import arrays_of
 from pymc_dp.models.reader import read_spec
 from pymc_dp.models.record_formulas import RecordFormula
-from pymc_dp.models.structure import Unreduced, above, substitute
+from pymc_dp.models.structure import SKIPPED, Unreduced, above, substitute
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 N = 40
@@ -78,18 +78,18 @@ def components_of(model):
     return len(observed.random.owner.op.components)
 
 
-def probabilities(model, values, edges=EDGES):
-    """Of what lies up to the first edge, between them, and beyond the last, at these values of unknowns."""
+def probabilities(model, values, records=1):
+    """For every record, of what lies up to the first edge, between them, and beyond the last, at these values of unknowns."""
     (observed,) = arrays_of(model, binned={"y"}).observed
     unknowns = [v for v in above(list(observed.parameters), through_unknowns=False) if v.owner and isinstance(v.owner.op, ModelFreeRV)]
     numbers = {v: pt.constant(np.asarray(values[v.owner.op.name], dtype=v.type.dtype)) for v in unknowns}
-    parameters = [substitute(p, dict(numbers)).reshape((1,)) for p in observed.parameters]
-    return pytensor.function([], observed.tree.between(edges, *parameters), mode="FAST_COMPILE")()[0]
+    parameters = [substitute(p, dict(numbers), SKIPPED) + np.zeros(records) for p in observed.parameters]
+    return pytensor.function([], observed.tree.between(EDGES, *parameters), mode="FAST_COMPILE")()
 
 
-def expected(w, m, s, edges=EDGES):
-    below = np.concatenate([[[0.0]] * 2, stats.norm.cdf(edges, np.reshape(m, (2, 1)), np.reshape(s, (2, 1))), [[1.0]] * 2], axis=1)
-    return np.asarray(w) @ np.diff(below, axis=1)
+def expected(w, m, s):
+    inner = stats.norm.cdf(EDGES, np.reshape(m, (-1, 1)), np.reshape(s, (-1, 1)))
+    return np.asarray(w) @ np.diff(inner, axis=1, prepend=0.0, append=1.0)
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
@@ -102,7 +102,7 @@ def test_mixtures_are_read_however_they_are_written(name):
     assert (likelihood.name, likelihood.refusal, likelihood.inputs) == ("y", None, ())
     assert components_of(model) == 2
     for m, s in (([-1.2, 3.1], [0.8, 1.7]), ([-1.2, 3.1], [2.0, 1e-5])):
-        found = probabilities(model, {"w": [0.3, 0.7], "m": m, "s": s})
+        [found] = probabilities(model, {"w": [0.3, 0.7], "m": m, "s": s})
         np.testing.assert_allclose(found, expected([0.3, 0.7], m, s), atol=1e-7)
 
 
@@ -112,7 +112,7 @@ def test_weights_are_read_however_they_are_made(name, weights):
     model = model_of(SPELLINGS[name], weights)
     assert components_of(model) == 2
     values = {"w": [0.3, 0.7], "p": 0.3, "z": np.log([0.3, 0.7]), "m": [-1, 3], "s": [1, 2]}
-    np.testing.assert_allclose(probabilities(model, values), expected([0.3, 0.7], [-1, 3], [1, 2]), atol=1e-7)
+    np.testing.assert_allclose(probabilities(model, values)[0], expected([0.3, 0.7], [-1, 3], [1, 2]), atol=1e-7)
 
 
 OTHERS = {
@@ -146,6 +146,43 @@ def test_other_mixtures(name):
         assert "pm.Mixture('t', w" in refused(pmdp.release, model, epsilon=1.0, bounds=BINS)
 
 
+GROUP, X = np.arange(N) % 2, np.linspace(-1, 1, N)
+BY_RECORD = {
+    "by group": lambda group, x: pm.Dirichlet("w", np.ones(3), shape=(2, 3))[group],
+    "softmax of a covariate": lambda group, x: pm.math.softmax(x[:, None] * pm.Normal("b", shape=3), axis=1),
+    "softmax with one left out": lambda group, x: pm.math.softmax(
+        pt.concatenate([pt.zeros_like(x)[:, None], x[:, None] * pm.Normal("b", shape=2)], axis=1), axis=-1
+    ),
+    "shares of shares": lambda group, x: (lambda p, q: pt.stack([p, (1 - p) * q, (1 - p) * (1 - q)], axis=-1))(
+        pm.math.invlogit(pm.Normal("a") + pm.Normal("b") * x), pm.Beta("q", 2, 2, shape=2)[group]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_RECORD)
+def test_weights_may_differ_between_records(name):
+    values = {
+        "a": -0.2,
+        "b": [0.7, -0.4, 0.2],
+        "q": [0.3, 0.6],
+        "w": [[0.1, 0.3, 0.6], [0.5, 0.3, 0.2]],
+        "m": [-1.2, 0.4, 3.1],
+        "s": [0.8, 1e-5, 1.7],
+    }
+    with pm.Model() as model:
+        y, x, group = pm.Data("y", Y), pm.Data("x", X), pm.Data("group", GROUP)
+        w = pm.Deterministic("weights", BY_RECORD[name](group, x))
+        pm.Potential("like", pm.logp(pm.NormalMixture.dist(w, pm.Normal("m", shape=3), pm.HalfNormal("s", shape=3)), y).sum())
+    values = {v.name: np.resize(values[v.name], v.type.shape) for v in model.free_RVs}
+    assert components_of(model) == 3
+    bounds = BINS | ({} if name == "by group" else {"x": {-1, 0, 1}})
+    assert pmdp.release(model, epsilon=1.0, bounds=bounds)["y"].noisy.shape[-1] == 12
+    ours = probabilities(model, values, records=N)
+    theirs = expected(pm.do(model, values)["weights"].eval(), values["m"], values["s"])
+    np.testing.assert_allclose(ours, theirs, atol=1e-7)
+    assert theirs.std(axis=0).max() > 0.01
+
+
 def test_eight_components_with_a_covariate():
     """More parameters than a formula may have that is tried out as a whole."""
     with pm.Model() as model:
@@ -168,11 +205,11 @@ REFUSED = {
     "vectors that are no proportions": lambda y, w, m, s: pm.logp(
         pm.NormalMixture.dist(pm.MvNormal("v", np.zeros(2), np.eye(2)), m, s), y
     ).sum(),
-    "weights by group": lambda y, w, m, s: pm.logp(
-        pm.NormalMixture.dist(pm.Dirichlet("v", np.ones(2), shape=(2, 2))[pm.Data("g", np.arange(N) % 2)], m, s), y
-    ).sum(),
-    "more parameters than are tried out": lambda y, w, m, s: pm.logp(
-        pm.NormalMixture.dist(pm.Dirichlet("v", np.ones(5), shape=(2, 5))[pm.Data("g", np.arange(N) % 2)], pm.Normal("n", shape=5), m[0]), y
+    "weights by a covariate that do not add up": lambda y, w, m, s: (
+        lambda p: pm.math.logsumexp(pt.log(pt.stack([p, 1 - p**2], axis=1)) + normal(y[:, None], m, s), axis=1).sum()
+    )(pm.math.invlogit(m[0] * pm.Data("x", np.arange(N) % 2))),
+    "more parameters than are tried out": lambda y, w, m, s: pm.math.logsumexp(
+        pt.log(pm.Gamma("v", 1, 1, shape=5)) + normal(y[:, None], pm.Normal("n", shape=5), m[0]), axis=1
     ).sum(),
     "more components than are written out": lambda y, w, m, s: pm.math.logsumexp(
         normal(y[:, None], pm.Normal("many", shape=11), 1) - np.log(11), axis=1
@@ -251,6 +288,17 @@ def test_the_number_of_records_does_not_show_where_it_is_private(name, array):
     shown = {flat(pmdp.inspect(model, bounds=bounds, neighbours="add_remove")) for model in models}
     assert len(shown) == 1
     assert "not released" not in shown.pop()
+
+
+@pytest.mark.parametrize("held", [pt.constant(Y), np.array(Y), pt.constant(Y).sum()], ids=["variable", "array", "above an expression"])
+def test_an_operation_that_holds_an_array_is_refused(held):
+    def write(y, w, m, s):
+        mean = pm.math.softmax(m)
+        mean.owner.op.secret = held
+        return normal(y, mean[0], s[0]).sum()
+
+    words = refused(pmdp.release, model_of(write), epsilon=1.0, bounds=BINS)
+    assert words.startswith("The Potential like cannot be read as a likelihood: it passes through Softmax, whose property secret holds")
 
 
 @pytest.mark.parametrize("of", [lambda y: pt.switch(pt.eq(pt.arange(N), 0), y, y), lambda y: y + pt.arange(N)])
