@@ -568,8 +568,8 @@ MUTANTS = (
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[tabulated-gaussian-add_remove]",
     ),
     Mutant(
-        "a draw of Gaussian noise priced at half", "privacy/receipts.py", "return Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
-        "return Fraction(self.square) / (4 * Fraction(self.scale) ** 2)", "a receipt covers its draws",
+        "a draw of Gaussian noise priced at half", "privacy/receipts.py", "by_square = Fraction(self.square) / (2 * Fraction(self.scale) ** 2)",
+        "by_square = Fraction(self.square) / (4 * Fraction(self.scale) ** 2)", "a receipt covers its draws",
         "test_ledger.py::test_draws_cannot_cost_more_than_their_receipt",
     ),
     Mutant(
@@ -2626,7 +2626,7 @@ MUTANTS = (
         "no density is above its envelope", "test_concave.py::test_no_density_is_above_the_envelope[2-Bernoulli]",
     ),
     Mutant(
-        "a ball that nothing leaves", "posterior/envelope.py", "            inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2\n", "            pass\n",
+        "a ball that nothing leaves", "posterior/envelope.py", "        inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2\n", "        pass\n",
         "draws have the law that is paid for", "test_concave.py::test_draws_have_the_law_of_the_target[how2-Normal]",
     ),
     Mutant(
