@@ -2534,6 +2534,63 @@ MUTANTS = (
         "a result says what it promises", "test_draws.py::test_regression_costs_what_theory_says_and_has_the_right_posterior",
     ),
     Mutant(
+        "a slope at the price of one record", "posterior/ball_regression.py", "return (2 if neighbours == \"replace\" else 1) * (response", "return (response",
+        "a draw in a ball costs what its slope does", "test_draws.py::test_no_record_pulls_harder_in_a_ball_than_is_said[1-1-1-1-100.0]",
+    ),
+    Mutant(
+        "a slope at half its price", "privacy/receipts.py", "return min(self.pure**2 / 8, by_square)", "return min(self.pure**2 / 8, by_square / 2)",
+        "draws that are told apart by a slope cost as normals do", "test_draws.py::test_with_a_delta_draws_in_a_ball_cost_what_their_slope_does",
+    ),
+    Mutant(
+        "one record where two differ", "posterior/concave.py", 'records = 2 if task.neighbours == "replace" else 1', "records = 1",
+        "a concave draw costs the most that a record can do", "test_concave.py::test_no_two_records_do_more_than_is_paid_for[Poisson]",
+    ),
+    Mutant(
+        "a slope at one corner", "posterior/concave_laws.py", "product(predictor, value)], axis=0)", "zip(predictor, value)], axis=0)",
+        "a concave draw costs the most that a record can do", "test_concave.py::test_what_a_value_can_do_is_found_exactly[ends0-Bernoulli]",
+    ),
+    Mutant(
+        "predictors that are no lines", "posterior/concave.py", "is_affine(one[1], rows.stand_ins) for one in read)", "True for one in read)",
+        "what is drawn as concave is concave", "test_concave.py::test_what_is_not_certainly_concave_is_refused[a square]",
+    ),
+    Mutant(
+        "priors of any kind", "posterior/concave.py", "affine and all(map(_is_quadratic, rows.unknowns)) and", "affine and",
+        "what is drawn as concave is concave", "test_concave.py::test_what_is_not_certainly_concave_is_refused[heavy tails]",
+    ),
+    Mutant(
+        "a Potential that is not looked at", "posterior/concave.py", "and not any(isinstance(v.owner.op, ModelPotential) for v in spec.kept)", "",
+        "what is drawn as concave is concave", "test_concave.py::test_what_is_not_certainly_concave_is_refused[a Potential]",
+    ),
+    Mutant(
+        "the outer end of a shell", "posterior/envelope.py", "least = edges[:-1] ** 2 * np.max", "least = edges[1:] ** 2 * np.max",
+        "no density is above its envelope", "test_concave.py::test_no_density_is_above_the_envelope[4-Normal]",
+    ),
+    Mutant(
+        "a likelihood that bends no further", "posterior/envelope.py", "return np.minimum((np.expm1(-s) + s) / s**2, 0.5)", "return 0.5 + 0 * s",
+        "no density is above its envelope", "test_concave.py::test_no_density_is_above_the_envelope[2-Bernoulli]",
+    ),
+    Mutant(
+        "a ball that nothing leaves", "posterior/envelope.py", "            inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2\n", "            pass\n",
+        "draws have the law that is paid for", "test_concave.py::test_draws_have_the_law_of_the_target[how2-Normal]",
+    ),
+    Mutant(
+        "a likelihood that is not flattened", "posterior/concave.py", "exact[value].astype(float), weight / temperature)", "exact[value].astype(float), weight)",
+        "draws have the law that is paid for", "test_concave.py::test_the_target_is_the_models_own_posterior_flattened",
+    ),
+    Mutant(
+        "records that are left out and count", "posterior/concave.py", "weight = np.ones(len(offset)) if kept is None else exact[kept][:, 0]",
+        "weight = np.ones(len(offset))", "what is missing brings nothing", "test_concave.py::test_records_with_something_missing_bring_nothing",
+    ),
+    Mutant(
+        "one of several lengths", "posterior/grid.py", "sensitivity = sum(part.sensitivity for part in scored)", "sensitivity = max(part.sensitivity for part in scored)",
+        "a record in each observed variable is paid for", "test_draws.py::test_neighbours_differ_by_no_more_than_is_paid_for[two_lengths]",
+    ),
+    Mutant(
+        "one of several lengths, by chains", "posterior/markov.py", "width = sum(round((most - least) * NAT) for _, least, most in clipped)",
+        "width = max(round((most - least) * NAT) for _, least, most in clipped)", "a record in each observed variable is paid for",
+        "test_draws.py::test_chains_see_records_of_several_lengths_together",
+    ),
+    Mutant(
         "the length of a private dim in what is computed", "models/survivors.py",
         "        elif not arrays.sized and arrays.rests_on_length([variable], record_dims):\n", "        elif False:\n",
         "add-remove hides the number of records",

@@ -114,6 +114,18 @@ class Rowwise:
         """Every input of every likelihood, once, with the likelihood it belongs to."""
         return [(placeholder, k) for k, likelihood in enumerate(self.likelihoods) for placeholder in likelihood.inputs]
 
+    def only(self, places: Sequence[int]) -> "Rowwise":
+        """The log-likelihood of a record of some of the likelihoods, by their places; the unknowns stay as they are."""
+
+        def of(items: Sequence) -> tuple:
+            return tuple(items[place] for place in places) if items else ()
+
+        each = of(self.each)
+        return replace(
+            self, likelihoods=of(self.likelihoods), parameters=of(self.parameters), values=of(self.values), domains=of(self.domains),
+            density=reduce(add, each), each=each, kept=of(self.kept),
+        )  # fmt: skip
+
     @property
     def size(self) -> int:
         """How many unknown numbers there are."""

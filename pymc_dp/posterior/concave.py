@@ -90,21 +90,23 @@ def by_rejection(task: Task) -> Prepared:
     if not all(np.isfinite(part).all() for part in quadratic):
         raise Refusal("A prior has no density within its ends. Truncate it where it has some mass.")
     precision = np.concatenate([_precision(unknown) for unknown in rows.unknowns])
-    cut = pieces(entries_of(rows, reading.public.arrays), reading.public.shared, {}).given
-    laws = _laws(rows)
-    ends = [(_predictors(rows, k, cut), cut[value]) for k, value in enumerate(rows.values)]
-    one = sum(range_of_energy(law, *pair) for (law, _), pair in zip(laws, ends, strict=True))
-    pull = sum(float((steepest(law, *ends[k]) * _size(rows, k, cut, precision)).max()) for k, (law, _) in enumerate(laws))
+    one, pull, ends = 0.0, 0.0, []
+    for part in reading.parts:
+        cut = pieces(entries_of(part.rows, part.public.arrays), part.public.shared, {}).given
+        for k, ((law, _), value) in enumerate(zip(_laws(part.rows), part.rows.values, strict=True)):
+            ends.append(_predictors(part.rows, k, cut))
+            one += range_of_energy(law, ends[-1], cut[value])
+            pull += float((steepest(law, ends[-1], cut[value]) * _size(part.rows, k, cut, precision)).max())
     records = 2 if task.neighbours == "replace" else 1
     if not one * records < MOST_NATS:
         raise Refusal("One record can move the posterior by too much. Truncate the priors further.")
     names = ", ".join(unknown.name for unknown in rows.unknowns)
     square = ceil((records * pull * NAT) ** 2) if records * pull < MOST_NATS else None
-    price = priced(task, [(names, ceil(records * one * NAT), rows.size)], square)
+    price = priced(task, [(names, max(ceil(records * one * NAT), 1), rows.size)], square)
 
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)
-        target = _target(reading, [predictors for predictors, _ in ends], price.temperature, density, quadratic)
+        target = _target(reading, ends, price.temperature, density, quadratic)
         values = reading.values(drawn_by_rejection(target, task.mechanism.draws, rng))
         return drawn_for(task, reading.spec, prior, values, price, REAL_ARITHMETIC, intervals=rows.intervals)
 
@@ -186,14 +188,14 @@ def _target(
 ) -> Target:
     """What is drawn from: the prior, and the flattened likelihood, in which no predictor leaves the ends on which the price rests."""
     rows = reading.rows
-    exact = reading.exact()
-    middle, step = _middle_and_step(rows)
     parts = []
-    for k, ((law, predictor), value) in enumerate(zip(_laws(rows), rows.values, strict=True)):
-        features, offset = _affine(rows, predictor, exact, reading.public.many, middle, step)
-        kept = rows.kept[k] if rows.kept else None
-        weight = np.ones(len(offset)) if kept is None else exact[kept][:, 0]
-        parts.append(Part(law, features, offset, exact[value].astype(float), weight / temperature))
+    for some in reading.parts:
+        exact = some.exact()
+        for k, ((law, predictor), value) in enumerate(zip(_laws(some.rows), some.rows.values, strict=True)):
+            features, offset = _affine(some.rows, predictor, exact, some.public.many)
+            kept = some.rows.kept[k] if some.rows.kept else None
+            weight = np.ones(len(offset)) if kept is None else exact[kept][:, 0]
+            parts.append(Part(law, features, offset, exact[value].astype(float), weight / temperature))
 
     def log_density(points: np.ndarray) -> np.ndarray:
         total = density(points)
@@ -221,11 +223,9 @@ def _quadratic(density: Density, middle: np.ndarray, step: np.ndarray) -> Quadra
     return precision, (up - down) / (2 * step) + precision @ middle
 
 
-def _affine(
-    rows: Rowwise, predictor: Variable, exact: Mapping[Variable, np.ndarray], many: int, middle: np.ndarray, step: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _affine(rows: Rowwise, predictor: Variable, exact: Mapping[Variable, np.ndarray], many: int) -> tuple[np.ndarray, np.ndarray]:
     """Features (N, P) and offsets (N,) of a predictor that is affine in all unknowns, by differences."""
-    inputs = list(exact)
+    inputs, (middle, step) = list(exact), _middle_and_step(rows)
     with pytensor.config.change_flags(numba__cache=False):
         of = pytensor.function([*rows.stand_ins, *inputs], predictor, mode="FAST_COMPILE", on_unused_input="ignore")
     points = [middle, *(middle + np.diag(step))]

@@ -6,6 +6,7 @@ interval arithmetic found without looking at records. Either way what one record
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -14,7 +15,7 @@ from pymc_dp.plans.ranges import Ranges, pieces, ranges
 from pymc_dp.plans.rowwise import Entry, Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.densities import MOST_PAIRS, NEVER, integer_log_likelihoods, log_prior
 from pymc_dp.posterior.price import CERTIFIED, NAT, Task, cutting_off, priced
-from pymc_dp.posterior.records import AT_ONCE, codes_of, log_likelihood
+from pymc_dp.posterior.records import AT_ONCE, Reading, codes_of, log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import LARGEST_SUM, exponential_mechanism
@@ -49,7 +50,6 @@ def on_grid(task: Task) -> Prepared:
             raise Refusal(
                 f"The entries of {unknown.name} depend on each other, so they have no grid. Write pm.Dirichlet in a Bayesian network."
             )
-    public = reading.public
     axes = [np.linspace(low, high, many) for low, high in zip(rows.lower, rows.upper, strict=True)]
     numbers = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, rows.size)
     prior = reading.prior
@@ -58,35 +58,18 @@ def on_grid(task: Task) -> Prepared:
     numbers, weights = numbers[np.isfinite(weights)], weights[np.isfinite(weights)]
     if not len(numbers):
         raise Refusal("The prior has no density anywhere on the grid. Write priors whose supports have ends.")
-    entries = entries_of(rows, public.arrays)
-    cut = pieces(entries, public.shared, norms_of(rows))
-    if cut.listed:
-        listed = {variable: low for variable, (low, _) in cut.given.items()}
-        table = integer_log_likelihoods(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
-        open_codes = _open_codes(entries, {placeholder.variable for placeholder, _ in rows.inputs if not placeholder.private})
-        sensitivity, largest = _sensitivity_of_pairs(table, open_codes, task.neighbours), int(np.abs(table).max())
-    else:
-        bounds = ranges(rows, cut, numbers)
-        ends = [np.rint(NAT * end) for end in bounds.at(numbers)]
-        assert np.isfinite(ends).all()
-        least, most = (np.clip(end, -(2.0**53), 2.0**53).astype(np.int64) for end in ends)
-        sensitivity, largest = _sensitivity_of_clipped(least, most, task.neighbours), int(max(np.abs(least).max(), np.abs(most).max()))
+    scored = [_scored(part, numbers, task.neighbours) for part in reading.parts]
+    sensitivity = sum(part.sensitivity for part in scored)
     if sensitivity == 0:
         raise Refusal("The likelihood is the same at all points of the grid. Write more points, or wider priors.")
     price = priced(task, [(", ".join(unknown.name for unknown in rows.unknowns), sensitivity, len(numbers))])
     temper = 1.0 if task.mode else price.temperature
-    records = 2**31 if task.neighbours == "add_remove" else public.many
-    if largest >= 2**52 or records * largest * (1 + cut.listed) + NEVER * temper * NAT > LARGEST_SUM / 2:
+    if any(part.largest >= 2**52 for part in scored) or sum(part.sum for part in scored) + NEVER * temper * NAT > LARGEST_SUM / 2:
         raise Refusal("epsilon is so small, or a log-likelihood so large, that scores do not fit 64-bit integers. Narrow the priors.")
     prior_scores = np.rint(temper * NAT * np.maximum(weights - weights.max(), -NEVER)).astype(np.int64)
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = reading.exact()
-        if cut.listed:
-            counts = np.bincount(codes_of(entries, exact, public.many), minlength=len(table))
-            scores = np.clip(counts, 0, 2**31) @ table
-        else:
-            scores = _clipped(rows, exact, public.many, numbers, bounds, least, most)
+        scores = sum((part.of() for part in scored), np.zeros(len(numbers), dtype=np.int64))
         drawn = numbers[[exponential_mechanism([scores + prior_scores], price.scale, receipt)[0] for _ in range(task.mechanism.draws)]]
         warning = _unresolved(drawn, axes, [unknown.name for unknown in rows.unknowns for _ in range(unknown.size)])
         drawn = drawn if task.mode else _spread(drawn, axes, density)
@@ -96,6 +79,57 @@ def on_grid(task: Task) -> Prepared:
         )  # fmt: skip
 
     return Prepared(reading.spec, price, CERTIFIED, draw, reading.shown, intervals=rows.intervals)
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The scores that records of one length add to points of a grid.
+
+    Attributes
+    ----------
+    sensitivity : int
+        The range over points of the difference of neighbours' scores.
+    largest : int
+        The largest absolute score of one record.
+    sum : int
+        What all of them add up to at most.
+    of : callable
+        Reads the records, and gives the sums (G,) of their scores.
+    """
+
+    sensitivity: int
+    largest: int
+    sum: int
+    of: Callable[[], np.ndarray]
+
+
+def _scored(reading: Reading, numbers: np.ndarray, neighbours: str) -> _Scored:
+    """How records are scored at points (G, P): listed where all that can occur are few, and clipped to bounds elsewhere."""
+    rows, public = reading.rows, reading.public
+    records = 2**31 if neighbours == "add_remove" else public.many
+    entries = entries_of(rows, public.arrays)
+    cut = pieces(entries, public.shared, norms_of(rows))
+    if cut.listed:
+        listed = {variable: low for variable, (low, _) in cut.given.items()}
+        table = integer_log_likelihoods(log_likelihood(rows, listed), numbers, prod(len(entry.levels or ()) for entry in entries))
+        open_codes = _open_codes(entries, {placeholder.variable for placeholder, _ in rows.inputs if not placeholder.private})
+        largest = int(np.abs(table).max())
+
+        def counted() -> np.ndarray:
+            counts = np.bincount(codes_of(entries, reading.exact(), public.many), minlength=len(table))
+            return np.clip(counts, 0, 2**31) @ table
+
+        return _Scored(_sensitivity_of_pairs(table, open_codes, neighbours), largest, 2 * records * largest, counted)
+    bounds = ranges(rows, cut, numbers)
+    ends = [np.rint(NAT * end) for end in bounds.at(numbers)]
+    assert np.isfinite(ends).all()
+    least, most = (np.clip(end, -(2.0**53), 2.0**53).astype(np.int64) for end in ends)
+    largest = int(max(np.abs(least).max(), np.abs(most).max()))
+
+    def clipped() -> np.ndarray:
+        return _clipped(rows, reading.exact(), public.many, numbers, bounds, least, most)
+
+    return _Scored(_sensitivity_of_clipped(least, most, neighbours), largest, records * largest, clipped)
 
 
 def _unresolved(drawn: np.ndarray, axes: Sequence[np.ndarray], names: Sequence[str]) -> str:

@@ -27,10 +27,10 @@ from pytensor.tensor.shape import Shape, Shape_i
 from pymc_dp.models.spec import ModelSpec
 from pymc_dp.models.structure import above, is_product, is_unknown, scalar_name, substitute
 from pymc_dp.models.truncated_priors import is_constrained
-from pymc_dp.plans.ranges import pieces, ranges
+from pymc_dp.plans.ranges import Ranges, pieces, ranges
 from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.price import IF_CONVERGED, NAT, READING, Task, cutting_off, priced
-from pymc_dp.posterior.records import log_likelihood
+from pymc_dp.posterior.records import Reading, log_likelihood
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.files import try_to_write
@@ -72,24 +72,16 @@ def by_chains(task: Task) -> Prepared:
         raise Refusal("PyMC knows no density of one of the priors. Write pm.Uniform, or another prior with ends of its own.") from None
     if mechanism.report is not None:
         _check_report(mechanism.report)
-    public = reading.public
-    bounds = ranges(rows, pieces(entries_of(rows, public.arrays), public.shared, norms_of(rows)))
-    least, most = (
-        float(np.rint(NAT * end.min() if k == 0 else NAT * end.max())) / NAT for k, end in enumerate((bounds.least, bounds.most))
-    )
-    width = round((most - least) * NAT)
+    clipped = [_clipped(part) for part in reading.parts]
+    width = sum(round((most - least) * NAT) for _, least, most in clipped)
     sensitivity = 2 * width if task.neighbours == "replace" else width
     names = [unknown.name for unknown in rows.unknowns]
     starts = _starts(rows, prior)
     price = priced(task, [(", ".join(names), sensitivity, rows.size)])
 
     def draw(receipt: Receipt) -> Drawn:
-        exact = reading.exact()
         rng = generator(price.draws, receipt)
-        reference = np.zeros(public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
-        shared = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
-        records = [pytensor.shared(np.nan_to_num(reference), name="records_at_reference"), *shared.values()]
-        total = _log_likelihood(rows, list(shared), least, most)(*[unknown.variable for unknown in rows.unknowns], *records)
+        total = sum(_total(part, *ends) for part, ends in zip(reading.parts, clipped, strict=True))
         flattened, moved = without_likelihoods(reading.spec, {"likelihood": [total / price.temperature]})
         with flattened:
             pm.Potential("likelihood", moved["likelihood"][0])
@@ -108,6 +100,22 @@ def by_chains(task: Task) -> Prepared:
         return drawn_for(task, reading.spec, prior, values, price, IF_CONVERGED, intervals=rows.intervals, facts=facts)
 
     return Prepared(reading.spec, price, IF_CONVERGED, draw, reading.shown, intervals=rows.intervals)
+
+
+def _clipped(reading: Reading) -> tuple[Ranges, float, float]:
+    """The ranges of a record's log-likelihood, and the two ends that it is clipped to."""
+    rows, public = reading.rows, reading.public
+    bounds = ranges(rows, pieces(entries_of(rows, public.arrays), public.shared, norms_of(rows)))
+    return bounds, float(np.rint(NAT * bounds.least.min())) / NAT, float(np.rint(NAT * bounds.most.max())) / NAT
+
+
+def _total(reading: Reading, bounds: Ranges, least: float, most: float) -> Variable:
+    """The clipped log-likelihood of all records, as a function of the model's unknowns. It holds the records."""
+    rows, exact = reading.rows, reading.exact()
+    reference = np.zeros(reading.public.many) if bounds.reference is None else log_likelihood(rows, exact)(bounds.reference[None])[0]
+    shared = {variable: pytensor.shared(array, name=f"records_{k}") for k, (variable, array) in enumerate(exact.items())}
+    records = [pytensor.shared(np.nan_to_num(reference), name="records_at_reference"), *shared.values()]
+    return _log_likelihood(rows, list(shared), least, most)(*[unknown.variable for unknown in rows.unknowns], *records)
 
 
 def _check_total(spec: ModelSpec) -> None:

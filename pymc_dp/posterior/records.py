@@ -62,6 +62,8 @@ class Reading:
         What every record has for itself, or reads an entry of: see ``paid_gibbs.parts.latents_of``.
     truncate : dict of str to (float, float), or None
         Whether priors are cut off, and where that is not left to their quantiles: see ``models.truncated_priors``.
+    only : tuple of int, optional
+        The places of the likelihoods that it is about; left out, it is about all of them.
     """
 
     spec: ModelSpec
@@ -69,11 +71,25 @@ class Reading:
     protection: Protection
     latents: Mapping[str, int | None] = field(default_factory=dict)
     truncate: Mapping[str, tuple[float, float]] | None = None
+    only: tuple[int, ...] | None = None
 
     @cached_property
     def rows(self) -> Rowwise:
         """The log-likelihood of one record."""
-        return rowwise(self.spec, self.protection, self.latents, self.truncate)
+        rows = rowwise(self.spec, self.protection, self.latents, self.truncate)
+        return rows if self.only is None else rows.only(self.only)
+
+    @cached_property
+    def parts(self) -> tuple["Reading", ...]:
+        """A reading of the observed variables of each number of records; itself where all have the same, or where it is private.
+
+        One person may have a record in each of them, so that what a record can do in one adds up with what it can do in the others.
+        """
+        lengths = [len(records_of(self.paths[likelihood.name].observed)) for likelihood in self.rows.likelihoods]
+        if not self.protection.sized or len(set(lengths)) == 1:
+            return (self,)
+        places = {length: tuple(k for k, other in enumerate(lengths) if other == length) for length in lengths}
+        return tuple(replace(self, only=some) for some in places.values())
 
     @cached_property
     def public(self) -> Public:
@@ -106,8 +122,8 @@ class Reading:
 
     @property
     def shown(self) -> int | None:
-        """The number of records, where that is public."""
-        return self.public.many if self.protection.sized else None
+        """The number of records, where that is public and the same for all observed variables."""
+        return self.public.many if self.protection.sized and len(self.parts) == 1 else None
 
     def exact(self) -> dict[Variable, np.ndarray]:
         """The records, and what all of them share, by placeholder: whatever records held, they lie within their bounds."""

@@ -244,6 +244,7 @@ def test_with_a_delta_a_draw_costs_what_its_slope_does():
     by_range = flat * np.sqrt(50 / (8 * float(found.price.cost.rho)))
     assert found.price.temperature < by_range / 2
     # under one norm for all of a record's features both bounds are by the norm
+    H = QUANTILE * 1.5 + 2
     inside = ready(
         logistic(prior=lambda name, shape: pmdp.BallNormal(name, 4.0, 2.0, shape=shape)), 2.0, 1, 1e-6, bounds={"x": pmdp.Norm(1.0)}
     )
@@ -387,6 +388,26 @@ def test_several_outcomes_of_a_record_are_drawn_from_together():
     H = QUANTILE * 8
     assert found.price.draws[0].difference == pytest.approx(2 * (H + (H + 2) ** 2 / 8) * NAT, rel=1e-6)
     assert found.promise == "real-arithmetic"
+
+
+def test_outcomes_of_different_numbers_of_records_add_up(monkeypatch):
+    """The log-density is PyMC's own, and a record costs what it can do in both outcomes."""
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=4)
+        pm.Bernoulli("y", logit_p=pm.Data("x", X) @ b, observed=Y)
+        pm.Normal("z", pm.Data("w", X[:50]) @ b, 2.0, observed=X[:50, 0])
+    bounds = {"x": (-2, 2), "z": (-2, 2), "w": (-2, 2)}
+    found, H = ready(model, bounds=bounds), QUANTILE * 8
+    assert found.price.draws[0].difference == pytest.approx(2 * (H + (H + 2) ** 2 / 8) * NAT, rel=1e-6)
+    assert found.records is None
+    target = captured(monkeypatch, model, epsilon=400.0, bounds=bounds)
+    T = ready(model, 400.0, bounds=bounds).price.temperature
+    assert T == 1
+    points = RNG.uniform(-1, 1, size=(5, 4))
+    log_p = model.compile_logp(jacobian=False)
+    expected = np.array([log_p({"b": point}) for point in points])
+    computed = target.log_density(points)
+    np.testing.assert_allclose(computed - computed[0], expected - expected[0], rtol=1e-8, atol=1e-8)
 
 
 def test_a_private_number_of_records_is_not_shown():

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pymc as pm
 import pymc.dims as pmd
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow
@@ -15,9 +16,13 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare, kstest
 
 import pymc_dp as pmdp
+from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import ball_regression as ball_room
 from pymc_dp.posterior.ball_regression import cost_in_ball, pull_in_ball, truncated_normal
+from pymc_dp.posterior.draws import task_of
+from pymc_dp.posterior.markov import _clipped, _total
 from pymc_dp.posterior.price import NAT
+from pymc_dp.posterior.routes import prepared
 from pymc_dp.privacy import mechanisms
 from pymc_dp.privacy.accounting import rho_of
 
@@ -98,6 +103,14 @@ def groups(g=K % 2, y=Y):
     return model, {"public": ["g"], "points": 21}
 
 
+def two_lengths(x=X, y=Y[:7]):
+    with pm.Model() as model:
+        m = pm.Uniform("m", -1, 1)
+        pm.StudentT("x", nu=3, mu=m, sigma=1.0, observed=x)
+        pm.Bernoulli("y", logit_p=2 * m, observed=y)
+    return model, {"bounds": {"x": (-3, 3)}, "points": 101}
+
+
 # ---------- the law
 @pytest.mark.parametrize("epsilon", [0.5, 100.0])
 def test_scores_are_the_flattened_log_posterior(seam, epsilon):
@@ -124,6 +137,24 @@ def test_scores_of_two_unknowns_are_the_model_s_own(seam):
     expected = np.array([log_p({"m": m, "s": s}) for m, s in itertools.product(*axes)])
     got = seam.scores[0] / seam.scales[0]
     np.testing.assert_allclose(got - got.max(), expected - expected.max(), atol=1e-3)
+
+
+def test_records_of_several_lengths_are_scored_together(seam):
+    """Against PyMC's log-density of the whole model; the sensitivity is that of a record in each, and the number of records is not told."""
+    model, arguments = two_lengths(np.clip(X, -3, 3))
+    tree = sampled(model, 1000.0, **arguments)
+    plain = pm.model.transform.conditioning.remove_value_transforms(model)
+    log_p = plain.compile_logp(mode="FAST_COMPILE", jacobian=False)
+    expected = np.array([log_p({"m": m}) for m in np.linspace(-1, 1, 101)])
+    got = seam.scores[0] / seam.scales[0]
+    np.testing.assert_allclose(got - got.max(), expected - expected.max(), atol=1e-4)
+    ranges = []
+    for name, bounds in (("x", {"x": (-3, 3)}), ("y", {})):
+        with pm.Model() as alone:
+            m = pm.Uniform("m", -1, 1)
+            pm.StudentT("x", nu=3, mu=m, sigma=1.0, observed=X) if name == "x" else pm.Bernoulli("y", logit_p=2 * m, observed=Y[:7])
+        ranges.append(sampled(alone, 1.0, bounds=bounds, points=101).privacy.attrs["range"])
+    assert tree.privacy.attrs["range"] == pytest.approx(sum(ranges), rel=1e-9)
 
 
 def frequencies(tree, name, points):
@@ -203,9 +234,10 @@ PAIRS = {
     "student": lambda: [student(replaced(X, v))[0] for v in (-np.inf, 3.0, 0.1)],
     "logistic": lambda: [logistic(replaced(W, v), replaced(Y, y))[0] for v, y in ((1e6, 1), (1e6, 0), (0.3, 1))],
     "groups": lambda: [groups(y=replaced(Y, v))[0] for v in (0, 1)],
+    "two_lengths": lambda: [two_lengths(replaced(X, v), replaced(Y[:7], y))[0] for v, y in ((-3.0, 0), (3.0, 1), (np.nan, 1))],
 }
 ARGUMENTS = {"coin": coin()[1], "counts": counts()[1], "normal": normal()[1], "student": student()[1], "logistic": logistic()[1],
-             "groups": groups()[1]}  # fmt: skip
+             "groups": groups()[1], "two_lengths": two_lengths()[1]}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -423,8 +455,8 @@ def test_the_cost_in_a_ball_is_attained_and_not_exceeded():
 
 @pytest.mark.parametrize(("size", "response", "radius", "variance", "precision"), [(1, 1, 1, 1, 100.0), (2, 0.5, 3, 0.25, 1.0)])
 def test_no_record_pulls_harder_in_a_ball_than_is_said(size, response, radius, variance, precision):
-    """Gradients (y - x'w) x / variance at points of the ball, in standard deviations of the prior: never longer than is said, which a record
-    attains; and never further apart, of which two records at the same point attain more than half.
+    """Gradients (y - x'w) x / variance at points of the ball, in standard deviations of the prior: never longer than is said, and attained;
+    and never further apart, of which two records at the same point attain more than half.
     """
     rng = np.random.default_rng(2)
     x, w = (unit / np.linalg.norm(unit, axis=1, keepdims=True) for unit in rng.normal(size=(2, 60, 3)))
@@ -581,6 +613,23 @@ def test_what_a_record_holds_is_moved_into_its_bounds(monkeypatch):
 
 
 # ---------- Markov chains
+def test_chains_see_records_of_several_lengths_together():
+    """The log-likelihood that chains are given, beside PyMC's own; and the price is that of a record in each."""
+    model, arguments = two_lengths(np.clip(X, -3, 3))
+    protection = protection_of(bounds=arguments["bounds"])
+    task = task_of(model, 1.0, 0, pmdp.PosteriorSample(method="mcmc"), protection)
+    several = [(part, *_clipped(part)) for part in task.rowwise.parts]
+    assert len(several) == 2
+    [unknown] = task.rowwise.rows.unknowns
+    of = pytensor.function([unknown.variable], sum(_total(*one) for one in several), mode="FAST_COMPILE")
+    points = np.linspace(-0.9, 0.9, 7)
+    log_p = pm.model.transform.conditioning.remove_value_transforms(model).compile_logp(mode="FAST_COMPILE", jacobian=False)
+    computed, expected = (np.array([function(point) for point in points]) for function in (of, lambda point: log_p({"m": point})))
+    np.testing.assert_allclose(computed - computed[0], expected - expected[0], atol=1e-6)
+    (draw,) = prepared(task).price.draws
+    assert draw.difference == 2 * sum(round((most - least) * NAT) for *_, least, most in several)
+
+
 def test_chains_give_their_last_states_and_nothing_else(tmp_path):
     model, arguments = student()
     arguments = {"bounds": arguments["bounds"]}
@@ -659,17 +708,11 @@ def test_chains_agree_with_the_grid():
 
 # ---------- refusals, before anything is read or spent
 def many_unknowns():
-    pm.Normal("x", pm.Uniform("m", -1, 1, shape=5)[K], 1.0, observed=X)
+    pm.StudentT("x", nu=4, mu=pm.Uniform("m", -1, 1, shape=5)[K], sigma=1.0, observed=X)
 
 
 def public_covariate():
     pm.Normal("x", pm.Uniform("m", -1, 1) * pm.Data("z", W[:, 0]), 1.0, observed=X)
-
-
-def two_lengths():
-    m = pm.Uniform("m", -1, 1)
-    pm.Normal("x", m, 1.0, observed=X)
-    pm.Normal("y", m, 1.0, observed=X[:5])
 
 
 def flat():
@@ -692,7 +735,6 @@ REFUSED = [
     (public_covariate, {"bounds": {"x": (-1, 1)}}, "z is private, so it needs bounds"), (public_covariate, {}, "needs bounds"),
     (in_order, {}, "sort what was drawn"), (in_order, {"draws": 2, "points": 5}, "sort what was drawn"),
     (in_order, {"method": "mcmc"}, "sort what was drawn"), (within_a_part, {}, "sort what was drawn"),
-    (two_lengths, {"bounds": {"x": (-1, 1), "y": (-1, 1)}}, "different numbers of records"),
     (flat, {"bounds": {"x": (-1, 1)}}, "rests on no unknown"),
     (public_covariate, {"bounds": {"x": (1, -1), "z": (0, 1)}}, "lower one first"),
     (public_covariate, {"bounds": {"x": (-1, 1), "z": (0, 1)}, "points": 100_000_000}, "points must be"),
