@@ -50,10 +50,10 @@ no rounding leads out of their support.
 
 def is_concave(spec: ModelSpec, rows: Rowwise) -> bool:
     """Whether the log-posterior is certainly concave: likelihoods of ``law_of`` whose predictors are affine in all unknowns together,
-    and independent priors that are normal, half of a normal or uniform, whatever they were cut off to.
+    in 64 bits, and independent priors that are normal, half of a normal or uniform, whatever they were cut off to.
     """
     read = [law_of(likelihood, parameters) for likelihood, parameters in zip(rows.likelihoods, rows.parameters, strict=True)]
-    affine = all(one is not None and is_affine(one[1], rows.stand_ins) and _is_double(one[1], rows.stand_ins) for one in read)
+    affine = all(one is not None and _is_double(one[1], rows.stand_ins) and is_affine(one[1], rows.stand_ins) for one in read)
     return affine and all(map(_is_quadratic, rows.unknowns)) and not any(isinstance(v.owner.op, ModelPotential) for v in spec.kept)
 
 

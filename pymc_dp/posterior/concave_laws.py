@@ -95,8 +95,6 @@ def law_of(likelihood: Likelihood, parameters: tuple[Variable, ...]) -> tuple[La
 
 def _is_clipped(mean: Variable) -> bool:
     """Whether a mean is kept off its ends by a clip, also where that is said to make no difference: a density is another one there."""
-    while mean.owner is not None and scalar_name(mean.owner.op) in ("Switch", "Cast"):
-        mean = mean.owner.inputs[-1]
     return mean.owner is not None and scalar_name(mean.owner.op) == "Clip"
 
 

@@ -18,6 +18,8 @@ WEIGHTS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Weights of the likelihood's curvature in the metric, of which that with the smallest envelope is taken."""
 INNERMOST = 0.02
 """The outer end of the innermost shell, times the root of the number of unknowns."""
+NEAREST = 1e-9
+"""How wide the narrowest cells of a coordinate are, as a share of its box."""
 AT_ONCE = 2**22
 """So many linear predictors are computed at once, at most."""
 MOST_AT_ONCE = 4096
@@ -101,8 +103,10 @@ class Target:
             inside[place] = (half[place] / radius) ** 2
             return {"type": "ineq", "fun": lambda z: 1 - inside @ z**2, "jac": lambda z: -2 * inside * z}
 
+        steep = max(1.0, float(np.abs(half * self.gradient(middle)).max()))  # a first step of that length would end the search
         found = minimize(
-            lambda z: self.energy(middle + half * z), np.zeros(len(half)), jac=lambda z: half * self.gradient(middle + half * z),
+            lambda z: self.energy(middle + half * z) / steep, np.zeros(len(half)),
+            jac=lambda z: half * self.gradient(middle + half * z) / steep,
             method="SLSQP", bounds=[(-1, 1)] * len(half), constraints=[within(ball) for ball in self.balls],
             options={"maxiter": 1000, "ftol": 1e-14},
         )  # fmt: skip
@@ -155,6 +159,14 @@ class Envelope:
     edges: np.ndarray
     least: np.ndarray
     size: float
+
+    @property
+    def integral(self) -> float:
+        """The logarithm of the envelope's integral, with what ``slack`` adds: of the density whose logarithm is 0 at the centre."""
+        from scipy.special import gammaln
+
+        P = len(self.centre)
+        return self.size + P / 2 * np.log(np.pi) - float(gammaln(P / 2 + 1)) + self.slack
 
     @property
     def weights(self) -> np.ndarray:
@@ -233,13 +245,74 @@ def envelope_of(target: Target) -> Envelope:
     return best
 
 
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A density that is nowhere below the target's, constant in cells of every coordinate by itself: small where the target is pushed to
+    the ends of its box, or has nearly the prior's shape.
+
+    The likelihood's energy is convex, so with the gradient g at the centre the whole energy is at least that there, and g' v, and
+    v' precision v / 2; and that is at least a sum over coordinates of g_k v_k + d_k v_k^2 / 2, d_k being the precision on the diagonal less
+    the absolute values beside it (Gershgorin). Each is convex, so that in a cell it is least at the point that is nearest to -g_k / d_k.
+
+    Attributes
+    ----------
+    centre : (P,) ndarray
+    edges : (P, C + 1) ndarray
+        Of cells, in v.
+    least : (P, C) ndarray
+        The least value in every cell.
+    """
+
+    centre: np.ndarray
+    edges: np.ndarray
+    least: np.ndarray
+    slack = 0.0
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How likely the cells are (P, C), as logarithms."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.diff(self.edges, axis=1)) - self.least
+
+    @property
+    def integral(self) -> float:
+        """The logarithm of the envelope's integral: of the density whose logarithm is 0 at the centre."""
+        return float(np.logaddexp.reduce(self.weights, axis=1).sum())
+
+    def proposals(self, many: int, rng: Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Points (many, P), and the least energy in the cell of each (many,)."""
+        points, energies = np.empty((many, len(self.centre))), np.zeros(many)
+        for k, logs in enumerate(self.weights):
+            chances = np.exp(logs - logs.max())
+            cell = rng.choice(len(chances), many, p=chances / chances.sum())
+            low, high = self.edges[k, cell], self.edges[k, cell + 1]
+            points[:, k] = self.centre[k] + low + (high - low) * rng.random(many)
+            energies += self.least[k, cell]
+        return points, energies
+
+
+def product_of(target: Target) -> Product:
+    """The envelope by coordinates, with the same centre as that by shells. Cells are narrow near the least value."""
+    centre = target.lowest
+    g, low, high = target.gradient(centre), target.lower - centre, target.upper - centre
+    beside = np.abs(target.precision).sum(axis=1) - np.abs(np.diag(target.precision))
+    d = np.maximum(np.diag(target.precision) - beside, 0.0)
+    turn = np.where(d > 0, -g / np.where(d > 0, d, 1.0), np.where(g == 0, 0.0, np.copysign(np.inf, -g)))
+    out = np.geomspace(NEAREST, 1.0, SHELLS) * target.width[:, None]
+    start = np.clip(turn, low, high)[:, None]
+    edges = np.clip(np.concatenate([start - out[:, ::-1], start, start + out], axis=1), low[:, None], high[:, None])
+    at = np.clip(turn[:, None], edges[:, :-1], edges[:, 1:])
+    return Product(centre, edges, g[:, None] * at + d[:, None] * at**2 / 2)
+
+
 def drawn_by_rejection(target: Target, many: int, rng: Generator) -> np.ndarray:
     """Independent draws (many, P) from the target, exact but for floating point.
 
-    A proposal x in a shell is accepted with probability exp(least + energy(centre) - energy(x) - slack), which ``Envelope`` shows to be no
-    more than 1.
+    A proposal x in a shell or a cell is accepted with probability exp(least + energy(centre) - energy(x) - slack), which ``Envelope`` and
+    ``Product`` show to be no more than 1. Of the two envelopes the smaller is taken.
     """
-    envelope = envelope_of(target)
+    envelopes: list[Envelope | Product] = [envelope_of(target), product_of(target)]
+    envelope = min(envelopes, key=lambda one: one.integral)
     top = target.log_density(envelope.centre[None])[0]
     size = max(len(part.offset) for part in target.parts)
     at_once = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))
