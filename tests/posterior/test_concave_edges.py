@@ -8,6 +8,7 @@ from scipy.stats import chisquare
 
 import pymc_dp as pmdp
 from pymc_dp.plans.protection import protection_of
+from pymc_dp.posterior.ball_regression import is_affine
 from pymc_dp.posterior.concave_laws import _binomial, _exponential, _normal, _poisson, range_of_energy
 from pymc_dp.posterior.draws import task_of
 from pymc_dp.posterior.envelope import Part, Target, drawn_by_rejection, envelope_of, product_of
@@ -134,6 +135,15 @@ def test_a_clipped_probability_is_another_law():
     """With logits of up to 30, log p is cut off at -13.8: by 16 nats it is not that of the straight predictor."""
     with pytest.raises(pmdp.Refusal, match="more than the 3 that can be drawn exactly"):
         ready(lambda: pm.Bernoulli("y", p=pt.clip(pm.math.invlogit(pm.Data("x", X) @ coefficients() * 4), 1e-6, 1 - 1e-6), observed=Y))
+
+
+def test_sums_that_are_added_to_themselves_are_read_once():
+    """Twice itself, 40 times over: 2^40 ways lead to the coefficients."""
+    unknown = pt.vector("b")
+    predictor = unknown * 2.0
+    for _ in range(40):
+        predictor = predictor + predictor
+    assert is_affine(predictor, [unknown])
 
 
 # ---------- modes at the ends of the box
