@@ -50,6 +50,72 @@ def cauchy_by_a_potential_of_a_plain_array(r):
     return {"bounds": {"like": pmdp.Bins(-4, 8, 12)}}
 
 
+# ---------- mixtures
+def mixed(weight, cdf):
+    """The distribution function of components with these weights (K,): ``cdf`` is theirs, (K, ...) of points."""
+    return np.tensordot(weight, cdf, axes=1)
+
+
+def of_normals(x, v, r):
+    return mixed(v["w"], stats.norm.cdf(x, v["m"].reshape(-1, 1, 1), np.reshape(v["s"], (-1, 1, 1))))
+
+
+@potential("shared", edges=range(-4, 9), seen=lambda r: (r.x, None), cdf=of_normals)
+def two_normals_by_logsumexp(r):
+    x, w, m, s = pm.Data("x", r.x), pm.Dirichlet("w", np.ones(2)), pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 5)
+    parts = [pt.log(w[k]) + pm.logp(pm.Normal.dist(m[k], s), x) for k in range(2)]
+    pm.Potential("like", pm.math.logsumexp(pt.stack(parts, axis=0), axis=0).sum())
+    return {"bounds": {"x": pmdp.Bins(-4, 8, 12)}}
+
+
+@potential("shared", edges=range(-4, 9), seen=lambda r: (r.x, None), cdf=of_normals)
+def three_normals_of_a_plain_array(r):
+    """``pm.logp`` of a distribution that PyMC mixes."""
+    w, m, s = pm.Dirichlet("w", np.ones(3)), pm.Normal("m", 0, 5, shape=3), pm.HalfNormal("s", 5, shape=3)
+    pm.Potential("like", pm.logp(pm.NormalMixture.dist(w=w, mu=m, sigma=s), r.x).sum())
+    return {"bounds": {"like": pmdp.Bins(-4, 8, 12)}}
+
+
+@potential(
+    "table", edges=range(-4, 9), seen=lambda r: (r.x, None),
+    cdf=lambda x, v, r: mixed(
+        [v["p"], 1 - v["p"]],
+        np.broadcast_arrays(stats.norm.cdf(x, (v["a"] + v["b"] * r.h)[:, None], v["s"]), stats.t.cdf(x, 3, v["a"], 4)),
+    ),
+)  # fmt: skip
+def outliers_by_a_mixture(r):
+    """Components of two kinds, one of which rests on a covariate."""
+    x, treated, p = pm.Data("x", r.x), pm.Data("treated", r.h), pm.Beta("p", 4, 2)
+    a, b = pm.Normal("a", 0, 5), pm.Normal("b", 0, 5)
+    components = [pm.Normal.dist(a + b * treated, pm.HalfNormal("s", 5)), pm.StudentT.dist(nu=3, mu=a, sigma=4)]
+    pm.Potential("like", pm.logp(pm.Mixture.dist(w=pt.stack([p, 1 - p]), comp_dists=components), x).sum())
+    return {"bounds": {"x": pmdp.Bins(-4, 8, 12), "treated": (0, 1)}}
+
+
+@potential(
+    "shared", seen=lambda r: (times(r), None),
+    cdf=lambda x, v, r: mixed(
+        [v["p"], 1 - v["p"]], [stats.gamma.cdf(x, shape, scale=1 / rate) for shape, rate in zip((2, 5), v["rate"], strict=True)]
+    ),
+)  # fmt: skip
+def waits_by_a_sum_of_densities(r):
+    t, p, rate = pm.Data("t", times(r)), pm.Beta("p", 2, 2), pm.Gamma("rate", 2, 2, shape=2)
+    short, long = (pt.exp(pm.logp(pm.Gamma.dist(shape, rate[k]), t)) for k, shape in enumerate((2, 5)))
+    pm.Potential("like", pt.log(p * short + (1 - p) * long).sum())
+    return {"bounds": {"t": TIMES}}
+
+
+@potential(
+    "indexed", edges=range(-4, 9), seen=lambda r: (r.x, None),
+    cdf=lambda x, v, r: v["w"][r.h] @ stats.norm.cdf(x, v["m"][:, None], v["s"]),
+)  # fmt: skip
+def normals_with_weights_by_arm(r):
+    x, arm = pm.Data("x", r.x), pm.Data("arm", r.h)
+    w, m, s = pm.Dirichlet("w", np.ones(2), shape=(2, 2)), pm.Normal("m", 0, 5, shape=2), pm.HalfNormal("s", 5)
+    pm.Potential("like", pm.logp(pm.NormalMixture.dist(w=w[arm], mu=m, sigma=s), x).sum())
+    return {"bounds": {"x": pmdp.Bins(-4, 8, 12)}}
+
+
 # ---------- times and events
 def weibull(x, v, r):
     return stats.weibull_min.cdf(x, v["alpha"], scale=np.exp(v["a"] + v["b"] * r.h)[:, None])
@@ -114,3 +180,12 @@ def cured_by_a_deterministic_of_records(r):
     each = pm.Deterministic("each", event * seen + (1 - event) * unseen)
     pm.Potential("like", pm.math.sum(each))
     return {"bounds": {"t": TIMES}}
+
+
+@potential("table", seen=lambda r: (times(r), r.y), cdf=lambda x, v, r: stats.weibull_min.cdf(x, v["alpha"], scale=v["scale"]))
+def hazards_of_plain_arrays(r):
+    """Times that are written twice are one array: where their memory is, says so."""
+    t, alpha, scale = times(r), pm.Gamma("alpha", 4, 3), pm.Gamma("scale", 4, 1)
+    hazard = alpha / scale * (t / scale) ** (alpha - 1)
+    pm.Potential("like", (r.y * pt.log(hazard) - (t / scale) ** alpha).sum())
+    return {"bounds": {"like": TIMES}}

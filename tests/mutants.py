@@ -1105,11 +1105,11 @@ MUTANTS = (
     Mutant(
         "what is told of each record is not tried by itself", "models/custom_density.py", "    of_data = [number is None and _is_data(parameter)",
         "    of_data = [False and _is_data(parameter)", "what lies in a bin is a probability, whatever is told of a record",
-        "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_normal_by_flag-private]",
+        "test_custom_density.py::test_what_is_no_density_given_its_data_is_refused[_weighted-private]",
     ),
     Mutant(
         "data at which a formula is no number are let pass", "models/custom_density.py", "same &= (integrals > 0).all(axis=1) | (not everywhere)", "pass",
-        "an array that stands in a formula twice is no covariate of it", "test_potentials.py::test_a_plain_array_in_two_places_is_said_to_be_two_arrays",
+        "an array that stands in a formula twice is no covariate of it", "test_plain_arrays.py::test_what_is_said_of_plain_arrays_can_be_written",
     ),
     Mutant(
         "values without a density left out of its integral", "models/custom_density.py", "(far > whole / 2) | nowhere", "far > whole / 2",
@@ -1120,8 +1120,7 @@ MUTANTS = (
         "a Potential is read as what it says", "test_potentials.py::test_what_is_not_understood_is_refused[survival of another law]",
     ),
     Mutant(
-        "values that are sorted on their way", "models/potentials.py",
-        "if variable.type.ndim != 1 or not isinstance(node.op, (*PASSED, Elemwise, *ENTRY_BY_ENTRY)):", "if False:",
+        "values that are sorted on their way", "models/record_formulas.py", "return isinstance(operation, (Elemwise, *ENTRY_BY_ENTRY))", "return True",
         "no record moves what is said of another", "test_potentials.py::test_what_is_not_understood_is_refused[sorted records]",
     ),
     Mutant(
@@ -1231,9 +1230,66 @@ MUTANTS = (
         "test_privacy_routes.py::test_values_of_rows_cost_what_one_individual_can_move[individual-replace-2-known]",
     ),
     Mutant(
-        "numbers of arrays are compared", "models/potentials.py", "numbers = not is_array(one) and not is_array(other)", "numbers = True",
+        "numbers of arrays are compared", "models/record_formulas.py", "numbers = not is_array(one) and not is_array(other)", "numbers = True",
         "no numbers of records decide how a Potential is read",
         "test_potentials.py::test_no_numbers_of_arrays_decide_whether_two_expressions_are_one[0.0]",
+    ),
+    Mutant(
+        "plain arrays that hold the same are one", "models/same_arrays.py", "same_memory(first, array, sized=sized))",
+        "same_memory(first, array, sized=sized) or np.array_equal(data_of(first), data_of(array)))",
+        "no numbers of records decide how a Potential is read", "test_plain_arrays.py::test_whether_two_arrays_hold_the_same_does_not_show[times]",
+    ),
+    Mutant(
+        "plain arrays of one memory are one where their number is private", "models/same_arrays.py", "same_memory(first, array, sized=sized))",
+        "same_memory(first, array, sized=True))", "where it is private no number of records decides what is read",
+        "test_plain_arrays.py::test_plain_arrays_are_two_where_their_number_is_private[40]",
+    ),
+    Mutant(
+        "what is tried out is compiled on the user's own operations", "models/custom_density.py",
+        "cloudpickle.loads(cloudpickle.dumps((of.vectors, of.graph)))", "of.vectors, of.graph", "reading a model leaves it as it is",
+        "test_plain_arrays.py::test_a_model_that_was_read_can_be_read_again[logaddexp]",
+    ),
+    Mutant(
+        "one record's value in the formula of all", "models/by_record.py", "            if index != (None,):\n", "            if False:\n",
+        "no record moves what is said of another", "test_written_mixtures.py::test_records_that_meet_each_other_are_refused[the first value-6]",
+    ),
+    Mutant(
+        "any slice of records taken for all of them", "models/by_record.py", "            if entry == FULL:\n", "            if isinstance(entry, slice):\n",
+        "no record moves what is said of another", "test_written_mixtures.py::test_records_that_meet_each_other_are_refused[in reverse-6]",
+    ),
+    Mutant(
+        "a formula that holds an array of records", "models/record_formulas.py", "if any(is_unknown(v) or is_array(v) for v in above([graph])):", "if False:",
+        "no record is published with a formula", "test_written_mixtures.py::test_nothing_is_published_with_a_formula_but_numbers",
+    ),
+    Mutant(
+        "numbers that differ between records taken for one", "models/record_formulas.py", "if not all(variable.type.broadcastable) and not repeated:", "if False:",
+        "what fails is not paid for", "test_written_mixtures.py::test_numbers_that_differ_between_records_are_refused[<lambda>1]",
+    ),
+    Mutant(
+        "an array held by an operation in a Potential", "models/potentials.py",
+        "return isinstance(thing, Variable) and not arrays_above([thing], through_unknowns=True)", "return isinstance(thing, Variable)",
+        "only operations that are understood stay in a model",
+        "test_written_mixtures.py::test_an_operation_that_holds_an_array_is_refused[above an expression]",
+    ),
+    Mutant(
+        "weights that rest on arrays are looked at", "models/written_mixtures.py", "substitute(pt.exp(weight), dict(made_up), SKIPPED)", "pt.exp(weight)",
+        "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
+    ),
+    Mutant(
+        "components with any factor", "models/custom_density.py", "everywhere=True, to=1.0)[1]", "everywhere=True)[1]",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[factors that are left out]",
+    ),
+    Mutant(
+        "weights that need not add up", "models/written_mixtures.py", "and np.allclose(sum(values), 1))", "and True)",
+        "probabilities add up to 1", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[weights that do not add up]",
+    ),
+    Mutant(
+        "any vector taken for proportions", "models/written_mixtures.py", "    if not all(isinstance(_default_transform(", "    if False and not all(isinstance(_default_transform(",
+        "probabilities add up to 1", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[vectors that are no proportions]",
+    ),
+    Mutant(
+        "a mixture integrated as a whole", "models/written_mixtures.py", "LikelihoodRV(whole.written(), components=parts)", "LikelihoodRV(whole.written())",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_mixtures_are_read_however_they_are_written[logaddexp]",
     ),
     Mutant(
         "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
@@ -1253,7 +1309,7 @@ MUTANTS = (
         "test_any_length.py::test_an_array_as_long_as_the_records_is_refused_whatever_its_length",
     ),
     Mutant(
-        "parts are added before they are looked at", "models/potentials.py", "        _check_entries(part, array, {})", "        pass",
+        "parts are added before they are looked at", "models/potentials.py", "parts = [by_record(part, array) for", "parts = [part for",
         "no refusal says how many records were selected",
         "test_potentials.py::test_how_many_records_were_selected_does_not_change_the_refusal",
     ),
@@ -2574,7 +2630,7 @@ MUTANTS = (
         "draws have the law that is paid for", "test_concave.py::test_draws_have_the_law_of_the_target[how2-Normal]",
     ),
     Mutant(
-        "a likelihood that is not flattened", "posterior/concave.py", "exact[value].astype(float), weight / temperature)", "exact[value].astype(float), weight)",
+        "a likelihood that is not flattened", "posterior/concave.py", "if reading.protection.sized else 1) / temperature", "if reading.protection.sized else 1)",
         "draws have the law that is paid for", "test_concave.py::test_the_target_is_the_models_own_posterior_flattened",
     ),
     Mutant(

@@ -29,7 +29,7 @@ from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
 from pymc_dp.models.interval_nodes import nodes_between, sums_between
-from pymc_dp.models.likelihood_rv import LikelihoodRV
+from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.opaque import operation_problem
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
@@ -171,8 +171,21 @@ def _written(random: Variable) -> Parametrised:
     """A density that was written in a Potential, of which ``potentials`` knows that it is one. Flags of events are read elsewhere."""
     operation = random.owner.op
     parameters = tuple(operation.dist_params(random.owner))
-    between = _by_density(operation.density, (-np.inf, np.inf))
+    between = _of_components(operation.components) if operation.components else _by_density(operation.density, (-np.inf, np.inf))
     return Parametrised(parameters, (0,) * len(parameters), lambda *ps: operation(*ps), between=between)
+
+
+def _of_components(components: Sequence[tuple[Written, Written]]) -> Callable[..., Tensor]:
+    """Probabilities by weights and densities of the components of a mixture, each integrated by itself."""
+
+    def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        parts = [
+            at_points(weight, np.zeros(1), parameters) * _by_density(density, (-np.inf, np.inf))(points, *parameters)
+            for weight, density in components
+        ]
+        return pt.add(*parts)
+
+    return between
 
 
 def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Callable[..., Tensor] | None:

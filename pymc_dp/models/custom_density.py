@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 
+import cloudpickle
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -81,6 +82,11 @@ def is_density(density: Callable[..., Tensor], parameters: Sequence[Variable]) -
     return _same_integrals(density, parameters, everywhere=True)[1]
 
 
+def is_whole_density(density: Callable[..., Tensor], parameters: Sequence[Variable]) -> bool:
+    """Whether a function is a density as ``is_density`` says, without another factor than 1."""
+    return _same_integrals(density, parameters, everywhere=True, to=1.0)[1]
+
+
 def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[..., Tensor], parameters: Sequence[Variable]) -> bool:
     """Whether two functions are the logarithms of a density and of the probability of what is larger.
 
@@ -132,10 +138,13 @@ def says_what(
     return frozenset(name for name in several if alike[name])
 
 
-def _same_integrals(density: Callable[..., Tensor], parameters: Sequence[Variable], *, everywhere: bool = False) -> tuple[bool, bool]:
+def _same_integrals(
+    density: Callable[..., Tensor], parameters: Sequence[Variable], *, everywhere: bool = False, to: float | None = None
+) -> tuple[bool, bool]:
     """Whether a function integrates to the same at all data, at most of its unknowns; and whether to the same at most of these, too.
 
-    Data at which it is no number do not count, as a standard deviation of 0, unless it is asked for a number ``everywhere``.
+    Data at which it is no number do not count, as a standard deviation of 0, unless it is asked for a number ``everywhere``. ``to`` is
+    the number that it must integrate to, if that is known.
     """
     rows, told = _tried(parameters)
     integrals = _integrals(density, rows).reshape(-1, told)
@@ -148,7 +157,7 @@ def _same_integrals(density: Callable[..., Tensor], parameters: Sequence[Variabl
         same = np.isfinite(largest) & (largest - smallest <= ALIKE * largest)
     same &= (integrals > 0).all(axis=1) | (not everywhere)
     found = largest[same]
-    alike = (np.abs(found - found[:, None]) <= ALIKE * found).sum(axis=1)
+    alike = (np.abs(found - (found[:, None] if to is None else np.array([[to]]))) <= ALIKE * found).sum(axis=1)
     return bool(2 * same.sum() > len(integrals)), bool(2 * alike.max(initial=0) > len(integrals))
 
 
@@ -162,7 +171,7 @@ def _tried(parameters: Sequence[Variable]) -> tuple[np.ndarray, int]:
     rows = np.array([
         np.where(of_data, data, row) for row in product(*beside) for data in product(*(told if d else (0.0,) for d in of_data))
     ])  # fmt: skip
-    return rows.reshape(-1, len(parameters)), len(told) ** sum(of_data)
+    return rows.reshape(len(rows), len(parameters)), len(told) ** sum(of_data)
 
 
 def _is_data(parameter: Variable) -> bool:
@@ -196,5 +205,7 @@ def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> 
 @lru_cache(maxsize=32)
 def _compiled(of: Written) -> Callable[..., np.ndarray]:
     """A function in which no record stands, called several times; compiled for Python, because a C compiler would take longer."""
-    whole = of.graph + pt.zeros_like(of.vectors[0])  # it may rest on no values
-    return pytensor.function(list(of.vectors), whole, mode=Mode(linker="py", optimizer="fast_compile"), on_unused_input="ignore")
+    # A copy with operations of its own: what is compiled leaves its traces on them, and a model with such traces is refused.
+    vectors, graph = cloudpickle.loads(cloudpickle.dumps((of.vectors, of.graph)))
+    whole = graph + pt.zeros_like(vectors[0])  # it may rest on no values
+    return pytensor.function(list(vectors), whole, mode=Mode(linker="py", optimizer="fast_compile"), on_unused_input="ignore")

@@ -49,15 +49,23 @@ class LikelihoodRV(RandomVariable):
         The logarithm of the probability of what is larger than a value, where flags say of which values no more is known.
     only : float or None
         The one flag that means what it says, 1 or 0, where any other means the opposite; None where the nearest of both counts.
+    components : tuple of (Written, Written)
+        Of a mixture, the weight of every component and the logarithm of its density. All are functions of all parameters.
     """
 
     name = "potential"
     dtype = "float64"
     _print_name = (POTENTIAL, f"\\operatorname{{{POTENTIAL}}}")
-    __props__ = ("density", "survival", "only")
+    __props__ = ("density", "survival", "only", "components")
 
-    def __init__(self, density: Written, survival: Written | None = None, only: float | None = None) -> None:
-        self.density, self.survival, self.only = density, survival, only
+    def __init__(
+        self,
+        density: Written,
+        survival: Written | None = None,
+        only: float | None = None,
+        components: tuple[tuple[Written, Written], ...] = (),
+    ) -> None:
+        self.density, self.survival, self.only, self.components = density, survival, only, components
         many = len(density.vectors) - 1 + (survival is not None)
         super().__init__(signature=f"{','.join(['()'] * many)}->()")
 

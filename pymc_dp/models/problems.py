@@ -9,8 +9,9 @@ from pytensor.graph.basic import Constant, Variable
 from pymc_dp.models.allow_list import MOST_NUMBERS
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.opaque import COMPILED, hidden_in, loose_random_variable, opaque
-from pymc_dp.models.potentials import FORMS, IN_BINS
+from pymc_dp.models.potentials import IN_BINS
 from pymc_dp.models.record_axes import RecordAxes, read_along_two_axes
+from pymc_dp.models.record_formulas import FORMS
 from pymc_dp.models.same_arrays import data_of, part_of, rests_on
 from pymc_dp.models.structure import arrays_above
 from pymc_dp.models.written_numbers import MOST_WRITTEN, numbers_in

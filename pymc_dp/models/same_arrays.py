@@ -1,13 +1,13 @@
 """Which arrays are the same or share memory, by identity, layout and shape. No value is compared."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 
-from pymc_dp.models.structure import above, arrays_above, is_nameless, substitute
+from pymc_dp.models.structure import above, arrays_above, is_nameless, same_memory, substitute
 
 
 def data_of(array: Variable) -> object:
@@ -47,6 +47,11 @@ def same_array(array: Variable, item: object) -> bool:
         return np.shares_memory(data, item, max_work=10_000)
     except np.exceptions.TooHardError:
         return False
+
+
+def first_of_each(arrays: Sequence[Variable], *, sized: bool) -> dict[Variable, Variable]:
+    """Of each array the first that is the same one: an array that is written twice in a formula is two constants of one memory."""
+    return {array: next(first for first in arrays if same_memory(first, array, sized=sized)) for array in arrays}
 
 
 def covers(item: object, array: Variable) -> bool:

@@ -95,7 +95,7 @@ def pieces(entries: Sequence[Entry], shared: Mapping[Variable, np.ndarray], norm
     for variable, places in by_variable.items():
         axis = entries[places[0]].axis
         lower, upper = (np.stack([parts[k][end][grid[k]] for k in places], axis=-1) for end in range(2))
-        intervals[variable] = (_like(lower, variable, axis), _like(upper, variable, axis))
+        intervals[variable] = (laid_out(lower, variable, axis), laid_out(upper, variable, axis))
     return Pieces(intervals, dict(norms), complete)
 
 
@@ -119,7 +119,7 @@ def _parts(entries: Sequence[Entry]) -> tuple[list[tuple[np.ndarray, np.ndarray]
     return parts, not real and len(listed) == len(entries)
 
 
-def _like(columns: np.ndarray, variable: Variable, axis: int) -> np.ndarray:
+def laid_out(columns: np.ndarray, variable: Variable, axis: int) -> np.ndarray:
     """Columns (N, entries) as an array like a placeholder's, in its type."""
     lengths = [length or 1 for place, length in enumerate(variable.type.shape) if place != axis]
     full = columns.reshape(-1, *lengths)

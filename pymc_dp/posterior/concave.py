@@ -27,6 +27,7 @@ from pymc_dp.posterior.ball_regression import is_affine
 from pymc_dp.posterior.concave_laws import Law, law_of, range_of_energy, steepest
 from pymc_dp.posterior.densities import log_prior
 from pymc_dp.posterior.envelope import Part, Target, drawn_by_rejection
+from pymc_dp.posterior.imagined import accepted_of_imagined, imagined
 from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Task, cutting_off, priced
 from pymc_dp.posterior.records import Reading
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
@@ -36,8 +37,11 @@ from pymc_dp.privacy.receipts import Receipt
 
 type Density = Callable[[np.ndarray], np.ndarray]
 type Quadratic = tuple[np.ndarray, np.ndarray]
+type Records = Callable[[Reading], Mapping[Variable, np.ndarray]]
 MOST = 12
 """So many unknown numbers are drawn by rejection at most: of more, too few proposals are accepted."""
+FEWEST = 1e-5
+"""A draw is refused where a smaller share of proposals would be accepted, of made-up records."""
 MOST_NATS = 2.0**30
 """By no more than this may one record move a log-density."""
 SURE = 1e-6
@@ -104,9 +108,15 @@ def by_rejection(task: Task) -> Prepared:
     square = ceil((records * pull * NAT) ** 2) if records * pull < MOST_NATS else None
     price = priced(task, [(names, max(ceil(records * one * NAT), 1), rows.size)], square)
 
+    if (share := accepted_of_imagined(_target(reading, imagined, ends, price.temperature, density, quadratic))) < FEWEST:
+        raise Refusal(
+            f"A draw would take too long: of made-up records one proposal in {1 / max(share, 1e-99):.0e} is accepted. Write narrower priors"
+            f" or fewer unknowns, or {cutting_off(task, 'mcmc')}, private only as far as its chains converge."
+        )
+
     def draw(receipt: Receipt) -> Drawn:
         rng = generator(price.draws, receipt)
-        target = _target(reading, ends, price.temperature, density, quadratic)
+        target = _target(reading, Reading.exact, ends, price.temperature, density, quadratic)
         values = reading.values(drawn_by_rejection(target, task.mechanism.draws, rng))
         return drawn_for(task, reading.spec, prior, values, price, REAL_ARITHMETIC, intervals=rows.intervals)
 
@@ -184,18 +194,21 @@ def _size(rows: Rowwise, k: int, cut: Mapping[Variable, Interval], precision: np
 
 
 def _target(
-    reading: Reading, ends: Sequence[Interval], temperature: float, density: Density, quadratic: tuple[np.ndarray, np.ndarray]
+    reading: Reading, records: Records, ends: Sequence[Interval], temperature: float, density: Density, quadratic: Quadratic
 ) -> Target:
     """What is drawn from: the prior, and the flattened likelihood, in which no predictor leaves the ends on which the price rests."""
     rows = reading.rows
     parts = []
     for some in reading.parts:
-        exact = some.exact()
+        exact = records(some)
         for k, ((law, predictor), value) in enumerate(zip(_laws(some.rows), some.rows.values, strict=True)):
-            features, offset = _affine(some.rows, predictor, exact, some.public.many)
+            values = exact[value].astype(float)
+            features, offset = _affine(some.rows, predictor, exact, len(values))
             kept = some.rows.kept[k] if some.rows.kept else None
             weight = np.ones(len(offset)) if kept is None else exact[kept][:, 0]
-            parts.append(Part(law, features, offset, exact[value].astype(float), weight / temperature))
+            # made-up records stand for as many as are there
+            weight = weight * (some.public.many / len(values) if reading.protection.sized else 1) / temperature
+            parts.append(Part(law, features, offset, values, weight))
 
     def log_density(points: np.ndarray) -> np.ndarray:
         total = density(points)

@@ -18,8 +18,8 @@ WEIGHTS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Weights of the likelihood's curvature in the metric, of which that with the smallest envelope is taken."""
 INNERMOST = 0.02
 """The outer end of the innermost shell, times the root of the number of unknowns."""
-NEAREST = 1e-9
-"""How wide the narrowest cells of a coordinate are, as a share of its box."""
+NEAR = 1e-6
+"""What is so near to an end of the box, in halves of its width, is at the end if the energy falls towards it."""
 AT_ONCE = 2**22
 """So many linear predictors are computed at once, at most."""
 MOST_AT_ONCE = 4096
@@ -103,15 +103,21 @@ class Target:
             inside[place] = (half[place] / radius) ** 2
             return {"type": "ineq", "fun": lambda z: 1 - inside @ z**2, "jac": lambda z: -2 * inside * z}
 
-        steep = max(1.0, float(np.abs(half * self.gradient(middle)).max()))  # a first step of that length would end the search
+        size = max(np.abs(half * self.gradient(middle)).max(), 1.0)  # it does not converge where energies are large
         found = minimize(
-            lambda z: self.energy(middle + half * z) / steep, np.zeros(len(half)),
-            jac=lambda z: half * self.gradient(middle + half * z) / steep,
-            method="SLSQP", bounds=[(-1, 1)] * len(half), constraints=[within(ball) for ball in self.balls],
+            lambda z: self.energy(middle + half * z) / size,
+            np.zeros(len(half)),
+            method="SLSQP",
+            jac=lambda z: half * self.gradient(middle + half * z) / size,
+            bounds=[(-1, 1)] * len(half),
+            constraints=[within(ball) for ball in self.balls],
             options={"maxiter": 1000, "ftol": 1e-14},
-        )  # fmt: skip
-        point = middle + half * np.clip(np.nan_to_num(found.x), -1, 1)
-        point = np.where(found.x >= 1, self.upper, np.where(found.x <= -1, self.lower, point))
+        )
+        z = np.clip(np.nan_to_num(found.x), -1, 1)
+        point = middle + half * z
+        at_end = np.where(z > 1 - NEAR, self.upper, np.where(z < NEAR - 1, self.lower, point))
+        pulled = self.gradient(at_end) * np.sign(z) < 0  # where the search stopped just short of an end to which the energy falls
+        point = np.where(pulled, at_end, point)
         for place, radius in self.balls:
             point[place] /= max(1.0, np.sqrt((point[place] ** 2).sum()) / radius)
         return point
@@ -137,60 +143,70 @@ class Envelope:
     least eigenvalue of M(r) with respect to B. As r^2 k(c r) grows with r, what holds at the inner end of a shell holds in it.
 
     The centre is nearly that of least energy, so g' v is nearly positive: where it lies at an end of the box, g_k v_k >= |g_k| v_k^2 /
-    width, and at the edge of a ball with g = -l x, g' v >= l |v|^2 / 2; these add to M. By how much g' v may be less is ``slack``.
+    width, and at the edge of a ball with g = -l x, g' v >= l |v|^2 / 2; these add to M. By how much g' v may be less is ``slack``. At an
+    end at which the energy rises steeply v_k is exponential instead, by its gradient; of the other coordinates, less what they are expected
+    to be given these, B's part for them alone is no larger than r^2, and takes its place.
 
     Attributes
     ----------
     centre : (P,) ndarray
     slack : float
-    root : (P, P) ndarray
-        The inverse of B's Cholesky factor L: v = root' u has v' B v = u' u.
+    steep : (P,) ndarray
+        The gradient where v is exponential, and 0 elsewhere.
+    width : (P,) ndarray
+        Of the box.
+    lean : (E, F) ndarray
+        By how much the F others move with the E exponential coordinates.
+    root : (F, F) ndarray
+        The inverse of the Cholesky factor L of B's part for the others: v = root' u has v' B v = u' u.
     edges : (S + 1,) ndarray
         Of shells, in r.
     least : (S,) ndarray
         The least energy in every shell, less that at the centre, but for ``slack``.
     size : float
-        The logarithm of the envelope's integral, but for what rests on the number of unknowns alone.
+        The logarithm of the envelope's integral, but for what rests on the coordinates alone.
     """
 
     centre: np.ndarray
     slack: float
+    steep: np.ndarray
+    width: np.ndarray
+    lean: np.ndarray
     root: np.ndarray
     edges: np.ndarray
     least: np.ndarray
     size: float
 
-    @property
-    def integral(self) -> float:
-        """The logarithm of the envelope's integral, with what ``slack`` adds: of the density whose logarithm is 0 at the centre."""
-        from scipy.special import gammaln
-
-        P = len(self.centre)
-        return self.size + P / 2 * np.log(np.pi) - float(gammaln(P / 2 + 1)) + self.slack
-
-    @property
-    def weights(self) -> np.ndarray:
-        """How likely the shells are (S,), as logarithms."""
-        return _weights(self.edges, self.least, len(self.centre))
-
     def proposals(self, many: int, rng: Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Points (many, P), and the least energy in the shell of each (many,)."""
-        P, logs = len(self.centre), self.weights
-        chances = np.exp(logs - logs.max())
-        shell = rng.choice(len(chances), many, p=chances / chances.sum())
-        inner, outer = self.edges[shell] ** P, self.edges[shell + 1] ** P
-        out = (inner + (outer - inner) * rng.random(many)) ** (1 / P)
-        direction = rng.standard_normal((many, P))
-        direction /= np.sqrt((direction**2).sum(axis=1, keepdims=True))
-        return self.centre + (out[:, None] * direction) @ self.root, self.least[shell]
+        """Points (many, P), and the least that the energy of each can be above that at the centre (many,), but for ``slack``."""
+        ends, others = self.steep != 0, self.steep == 0
+        rates = np.abs(self.steep[ends])
+        along = -np.log1p(rng.random((many, ends.sum())) * np.expm1(-rates * self.width[ends])) / rates
+        points, bound = np.tile(self.centre, (many, 1)), along @ rates
+        along = along * np.sign(self.steep[ends])
+        points[:, ends] += along
+        if F := int(others.sum()):
+            logs = _weights(self.edges, self.least, F)
+            chances = np.exp(logs - logs.max())
+            shell = rng.choice(len(chances), many, p=chances / chances.sum())
+            inner, outer = self.edges[shell] ** F, self.edges[shell + 1] ** F
+            out = (inner + (outer - inner) * rng.random(many)) ** (1 / F)
+            direction = rng.standard_normal((many, F))
+            direction /= np.sqrt((direction**2).sum(axis=1, keepdims=True))
+            points[:, others] += along @ self.lean + (out[:, None] * direction) @ self.root
+            bound = bound + self.least[shell]
+        return points, bound
 
 
-def _weights(edges: np.ndarray, least: np.ndarray, P: int) -> np.ndarray:
-    return np.log(edges[1:] ** P - edges[:-1] ** P) - least
+def _weights(edges: np.ndarray, least: np.ndarray, F: int) -> np.ndarray:
+    """How likely shells are (S,), as logarithms."""
+    return np.log(edges[1:] ** F - edges[:-1] ** F) - least
 
 
-def _pull(target: Target, gradient: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, float]:
-    """What the ends add to the curvature (P,), twice over as in a Hessian, and by how much gradient' v may be less at most."""
+def _pull(target: Target, gradient: np.ndarray, centre: np.ndarray, curved: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Where v is exponential, by its gradient (P,); what other ends add to the curvature (P,), twice over as in a Hessian; and by how much
+    gradient' v may be less than these at most. ``curved`` (P,) is the curvature along each coordinate.
+    """
     held, slack = np.zeros(len(centre)), 0.0
     in_balls = np.zeros(len(centre), dtype=bool)
     for place, radius in target.balls:
@@ -203,9 +219,10 @@ def _pull(target: Target, gradient: np.ndarray, centre: np.ndarray) -> tuple[np.
         slack += multiplier * max(radius**2 - x @ x, 0.0) / 2 + 2 * radius * np.sqrt(rest @ rest)
     back = np.where(gradient > 0, centre - target.lower, target.upper - centre)  # how far the energy could fall
     at_end = (back == 0) & ~in_balls
-    held += np.where(at_end, 2 * np.abs(gradient) / target.width, 0.0)
+    steep = at_end & (gradient**2 > curved) & (np.abs(gradient) * target.width > 1)
+    held += np.where(at_end & ~steep, 2 * np.abs(gradient) / target.width, 0.0)
     slack += float((np.abs(gradient) * back)[~in_balls].sum())
-    return held, slack
+    return np.where(steep, gradient, 0.0), held, slack
 
 
 def _groups(part: Part, curvature: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -220,109 +237,59 @@ def _groups(part: Part, curvature: np.ndarray, root: np.ndarray) -> tuple[np.nda
 def envelope_of(target: Target) -> Envelope:
     """The smallest of the envelopes with these weights in their metric."""
     centre = target.lowest
-    held, slack = _pull(target, target.gradient(centre), centre)
-    known = target.precision + np.diag(held)
     curvatures = [part.weight * part.law.curvature(part.predictors(centre), part.values) for part in target.parts]
     seen = sum((part.features.T * c) @ part.features for part, c in zip(target.parts, curvatures, strict=True))
-    P = len(centre)
+    steep, held, slack = _pull(target, target.gradient(centre), centre, np.diag(target.precision + seen))
+    known, ends, others = target.precision + np.diag(held), steep != 0, steep == 0
     best: Envelope | None = None
     for weight in WEIGHTS:
         metric = known + weight * seen + np.diag(1 / target.width**2)
-        factor = np.linalg.cholesky(metric)
-        root = np.linalg.inv(factor)
+        root = np.linalg.inv(np.linalg.cholesky(metric))
         farthest = (target.width * np.sqrt(np.diag(metric))).sum()
-        inner = min(INNERMOST * np.sqrt(P), farthest / 2)
-        edges = np.array([0.0, *np.geomspace(inner, farthest, SHELLS)])
+        edges = np.array([0.0, *np.geomspace(min(INNERMOST * np.sqrt(len(centre)), farthest / 2), farthest, SHELLS)])
         matrices = (root @ known @ root.T / 2)[None]
         for part, curvature in zip(target.parts, curvatures, strict=True):
             sums, reach = _groups(part, curvature, root)
             matrices = matrices + np.einsum("sg,gij->sij", left(edges[:-1, None] * reach), sums)
         least = edges[:-1] ** 2 * np.maximum(np.linalg.eigvalsh(matrices)[:, 0], 0.0)
-        size = float(np.logaddexp.reduce(_weights(edges, least, P)) - np.log(np.diag(factor)).sum())
+        block = metric[np.ix_(others, others)]
+        factor = np.linalg.cholesky(block) if others.any() else block
+        size = (
+            float(np.logaddexp.reduce(_weights(edges, least, int(others.sum()))) - np.log(np.diag(factor)).sum()) if others.any() else 0.0
+        )
         if best is None or size < best.size:
-            best = Envelope(centre, slack, root, edges, least, size)
+            lean = -np.linalg.solve(block, metric[np.ix_(others, ends)]).T
+            best = Envelope(centre, slack, steep, target.width, lean, np.linalg.inv(factor), edges, least, size)
     assert best is not None
     return best
 
 
-@dataclass(frozen=True, eq=False)
-class Product:
-    """A density that is nowhere below the target's, constant in cells of every coordinate by itself: small where the target is pushed to
-    the ends of its box, or has nearly the prior's shape.
+def _proposed(target: Target, envelope: Envelope, rng: Generator) -> tuple[np.ndarray, np.ndarray, int]:
+    """Proposals (K, P) in the support, the logarithms of the chances (K,) that they are accepted, and how many were made.
 
-    The likelihood's energy is convex, so with the gradient g at the centre the whole energy is at least that there, and g' v, and
-    v' precision v / 2; and that is at least a sum over coordinates of g_k v_k + d_k v_k^2 / 2, d_k being the precision on the diagonal less
-    the absolute values beside it (Gershgorin). Each is convex, so that in a cell it is least at the point that is nearest to -g_k / d_k.
-
-    Attributes
-    ----------
-    centre : (P,) ndarray
-    edges : (P, C + 1) ndarray
-        Of cells, in v.
-    least : (P, C) ndarray
-        The least value in every cell.
+    The chance of x is exp(bound + energy(centre) - energy(x) - slack), which ``Envelope`` shows to be no more than 1.
     """
-
-    centre: np.ndarray
-    edges: np.ndarray
-    least: np.ndarray
-    slack = 0.0
-
-    @property
-    def weights(self) -> np.ndarray:
-        """How likely the cells are (P, C), as logarithms."""
-        with np.errstate(divide="ignore"):
-            return np.log(np.diff(self.edges, axis=1)) - self.least
-
-    @property
-    def integral(self) -> float:
-        """The logarithm of the envelope's integral: of the density whose logarithm is 0 at the centre."""
-        return float(np.logaddexp.reduce(self.weights, axis=1).sum())
-
-    def proposals(self, many: int, rng: Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Points (many, P), and the least energy in the cell of each (many,)."""
-        points, energies = np.empty((many, len(self.centre))), np.zeros(many)
-        for k, logs in enumerate(self.weights):
-            chances = np.exp(logs - logs.max())
-            cell = rng.choice(len(chances), many, p=chances / chances.sum())
-            low, high = self.edges[k, cell], self.edges[k, cell + 1]
-            points[:, k] = self.centre[k] + low + (high - low) * rng.random(many)
-            energies += self.least[k, cell]
-        return points, energies
+    size = max(len(part.offset) for part in target.parts)
+    many = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))
+    points, bound = envelope.proposals(many, rng)
+    inside = ((points >= target.lower) & (points <= target.upper)).all(axis=1)
+    for place, radius in target.balls:
+        inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2
+    points, top = points[inside], target.log_density(envelope.centre[None])[0]
+    return points, target.log_density(points) - top + bound[inside] - envelope.slack, many
 
 
-def product_of(target: Target) -> Product:
-    """The envelope by coordinates, with the same centre as that by shells. Cells are narrow near the least value."""
-    centre = target.lowest
-    g, low, high = target.gradient(centre), target.lower - centre, target.upper - centre
-    beside = np.abs(target.precision).sum(axis=1) - np.abs(np.diag(target.precision))
-    d = np.maximum(np.diag(target.precision) - beside, 0.0)
-    turn = np.where(d > 0, -g / np.where(d > 0, d, 1.0), np.where(g == 0, 0.0, np.copysign(np.inf, -g)))
-    out = np.geomspace(NEAREST, 1.0, SHELLS) * target.width[:, None]
-    start = np.clip(turn, low, high)[:, None]
-    edges = np.clip(np.concatenate([start - out[:, ::-1], start, start + out], axis=1), low[:, None], high[:, None])
-    at = np.clip(turn[:, None], edges[:, :-1], edges[:, 1:])
-    return Product(centre, edges, g[:, None] * at + d[:, None] * at**2 / 2)
+def accepted(target: Target, rng: Generator) -> float:
+    """The share of proposals that are accepted, about."""
+    _, chances, many = _proposed(target, envelope_of(target), rng)
+    return float(np.exp(chances).sum() / many)
 
 
 def drawn_by_rejection(target: Target, many: int, rng: Generator) -> np.ndarray:
-    """Independent draws (many, P) from the target, exact but for floating point.
-
-    A proposal x in a shell or a cell is accepted with probability exp(least + energy(centre) - energy(x) - slack), which ``Envelope`` and
-    ``Product`` show to be no more than 1. Of the two envelopes the smaller is taken.
-    """
-    envelopes: list[Envelope | Product] = [envelope_of(target), product_of(target)]
-    envelope = min(envelopes, key=lambda one: one.integral)
-    top = target.log_density(envelope.centre[None])[0]
-    size = max(len(part.offset) for part in target.parts)
-    at_once = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))
+    """Independent draws (many, P) from the target, exact but for floating point."""
+    envelope = envelope_of(target)
     result: list[np.ndarray] = []
     while len(result) < many:
-        points, least = envelope.proposals(at_once, rng)
-        inside = ((points >= target.lower) & (points <= target.upper)).all(axis=1)
-        for place, radius in target.balls:
-            inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2
-        points, least = points[inside], least[inside]
-        chance = target.log_density(points) - top + least - envelope.slack
-        result += list(points[np.log(rng.random(len(points))) < chance])
+        points, chances, _ = _proposed(target, envelope, rng)
+        result += list(points[np.log(rng.random(len(points))) < chances])
     return np.array(result[:many])

@@ -14,8 +14,8 @@ from pymc_dp.models.binned import parametrised_in_bins
 from pymc_dp.models.event_tables import EventLaw, with_losses
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.model_arrays import arrays_of
-from pymc_dp.models.potentials import alike
 from pymc_dp.models.reader import read_spec
+from pymc_dp.models.record_formulas import alike
 from pymc_dp.models.structure import Unreduced
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -197,23 +197,6 @@ def test_what_a_refusal_says_can_be_written():
         assert pmdp.release(model, epsilon=1.0, bounds=both | told)["t"].noisy.shape == (4, 6)
 
 
-def mixture(together):
-    """Two normal distributions with a weight."""
-    with pm.Model() as model:
-        t, w, a = pm.Data("t", T), pm.Beta("w", 2, 2), pm.Normal("a", shape=2)
-        pm.Potential("like", together(*(pt.log(v) + pm.logp(pm.Normal.dist(a[k], 1), t) for k, v in enumerate((w, 1 - w)))).sum())
-    return model
-
-
-def test_a_mixture_that_is_not_read_is_refused_in_words_that_can_be_written():
-    words = refused(pmdp.release, mixture(lambda *parts: pm.math.logsumexp(pt.stack(parts), axis=0)), epsilon=1.0, bounds=TIMES)
-    assert "pt.logaddexp of two logarithms" in words
-    assert pmdp.release(mixture(pt.logaddexp), epsilon=1.0, bounds=TIMES)["t"].noisy.size
-    with pm.Model() as model:
-        pm.NormalMixture("t", pm.Dirichlet("w", np.ones(2)), pm.Normal("a", shape=2), 1, observed=T)
-    assert pmdp.release(model, epsilon=1.0, bounds=TIMES)["t"].noisy.size
-
-
 @pytest.mark.parametrize("public", [["limit"], []], ids=["public", "private"])
 def test_a_limit_that_was_not_planned_is_refused_in_words_that_can_be_written(public):
     with pm.Model() as model:
@@ -227,19 +210,6 @@ def test_a_limit_that_was_not_planned_is_refused_in_words_that_can_be_written(pu
         dist = pm.Weibull.dist(pm.Gamma("alpha", 2, 1), pm.Gamma("beta", 2, 1))
         exec(written, {"pm": pm, "dist": dist, "t": pm.Data("t", T), "e": pm.Data("e", E.astype(int))})
     assert pmdp.release(instead, epsilon=1.0, bounds=eval("{'t': pymc_dp.Bins(0, 12)}", {"pymc_dp": pmdp}))["t"].statistics
-
-
-@pytest.mark.parametrize("write", [
-    lambda dist: E.astype(int) * pm.logp(dist, T) + (1 - E.astype(int)) * pm.logccdf(dist, T),
-    lambda dist: pt.switch(E, pm.logp(dist, T), pm.logccdf(dist, T)),
-    lambda dist: pt.switch(E.astype(float), pm.logp(dist, T), pt.log1mexp(pm.logcdf(dist, T))),
-])  # fmt: skip
-def test_a_plain_array_in_two_places_is_said_to_be_two_arrays(write):
-    """PyTensor copies it each time: to find that both hold the same they would have to be read."""
-    with pm.Model() as model:
-        pm.Potential("like", write(pm.Weibull.dist(2, pm.Gamma("s", 2, 1))).sum())
-    words = refused(pmdp.release, model, epsilon=1.0, bounds={"like": pmdp.Bins(0, 12, 6)})
-    assert "write t = pm.Data('t', times) and e = pm.Data('e', events)" in words
 
 
 @pytest.mark.parametrize("values", [np.full(N, 3.0), np.full(N, -1e300), np.sort(T)[::-1].copy()], ids=["one", "far", "reversed"])

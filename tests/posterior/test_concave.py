@@ -15,7 +15,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior import concave
 from pymc_dp.posterior.concave_laws import _binomial, _exponential, _normal, _poisson, range_of_energy, steepest
 from pymc_dp.posterior.draws import task_of
-from pymc_dp.posterior.envelope import Part, Target, drawn_by_rejection, envelope_of
+from pymc_dp.posterior.envelope import Part, Target, accepted, drawn_by_rejection, envelope_of
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.routes import prepared
 
@@ -110,10 +110,13 @@ def test_no_density_is_above_the_envelope(name, k):
     anywhere = rng.uniform(found.lower, found.upper, size=(2000, P))
     corners = np.where(rng.random((500, P)) < 0.5, found.lower, found.upper)
     others = np.concatenate([anywhere, corners, envelope.centre + 1e-3 * rng.normal(size=(100, P))])
-    metric = np.linalg.inv(envelope.root.T @ envelope.root)
-    out = np.sqrt((((others - envelope.centre) @ metric) * (others - envelope.centre)).sum(axis=1))
+    ends, free = envelope.steep != 0, envelope.steep == 0
+    moved = others - envelope.centre
+    left_over = (moved[:, free] - moved[:, ends] @ envelope.lean) @ np.linalg.inv(envelope.root)
+    out = np.sqrt((left_over**2).sum(axis=1))
     shell = np.clip(np.searchsorted(envelope.edges, out, side="right") - 1, 0, len(envelope.least) - 1)
-    points, least = np.concatenate([points, others]), np.concatenate([least, envelope.least[shell]])
+    known = moved[:, ends] @ envelope.steep[ends] + (envelope.least[shell] if free.any() else 0.0)
+    points, least = np.concatenate([points, others]), np.concatenate([least, known])
     inside = ((points >= found.lower) & (points <= found.upper)).all(axis=1)
     for place, radius in found.balls:
         inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2
@@ -122,7 +125,16 @@ def test_no_density_is_above_the_envelope(name, k):
     assert chances.max() <= 1e-9
     assert chances.max() >= -1.0
     assert envelope.slack < 0.05
-    assert out.max() <= envelope.edges[-1]
+    assert out.max(initial=0.0) <= envelope.edges[-1]
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("how", [{}, {"ball": True, "cut": 1.0, "pulled": 1.0}, {"cut": 1.0, "pulled": 0.9}])
+def test_the_lowest_point_is_found_where_energies_are_large(name, how):
+    """20,000 records that are not flattened: the search stops near the lowest point, and proposals are accepted."""
+    found = target(name, 4, 20_000, seed=1, **how)
+    assert envelope_of(found).slack < 0.1
+    assert accepted(found, np.random.default_rng(0)) > 1e-4
 
 
 CELLS = 600
@@ -456,6 +468,24 @@ def test_what_is_not_certainly_concave_is_refused(name):
     bounds = {"x": (-2, 2)} | ({"z": (-2, 2)} if name in ("unknown sigma", "Student's t") else {})
     with pytest.raises(pmdp.Refusal, match="more than the 3 that can be drawn exactly"):
         ready(model, bounds=bounds)
+
+
+def wide(N, x=3.0):
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 10, shape=12)
+        pm.Bernoulli("y", logit_p=pm.Data("x", np.full((N, 12), x)) @ b, observed=np.ones(N, dtype=int))
+    return model
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+def test_what_would_take_too_long_is_refused_whatever_the_records_are(neighbours):
+    """It is seen of made-up records; where their number is private nothing rests on it."""
+    bounds, words = {"x": (-3, 3)}, set()
+    for model in (wide(300), wide(300, x=-1.0), *([wide(20)] if neighbours == "add_remove" else [])):
+        with pytest.raises(pmdp.Refusal, match="A draw would take too long") as refusal:
+            ready(model, 30.0, bounds=bounds, neighbours=neighbours)
+        words.add(str(refusal.value))
+    assert len(words) == 1
 
 
 def test_uniform_and_half_normal_priors_are_concave_and_flat_ones_have_no_slope():

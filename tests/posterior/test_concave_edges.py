@@ -11,7 +11,7 @@ from pymc_dp.plans.protection import protection_of
 from pymc_dp.posterior.ball_regression import is_affine
 from pymc_dp.posterior.concave_laws import _binomial, _exponential, _normal, _poisson, range_of_energy
 from pymc_dp.posterior.draws import task_of
-from pymc_dp.posterior.envelope import Part, Target, drawn_by_rejection, envelope_of, product_of
+from pymc_dp.posterior.envelope import Part, Target, drawn_by_rejection, envelope_of
 from pymc_dp.posterior.price import NAT
 from pymc_dp.posterior.routes import prepared
 
@@ -166,16 +166,15 @@ def grouped(share, half, precision, *, N=2000, temperature=1.0, seed=1):
 PUSHED = {
     "nobody answers yes": {"share": 0.0, "half": 3.0, "precision": 1.0},
     "nobody, under uniform priors": {"share": 0.0, "half": 1.0, "precision": 0.0},
-    "one record, under uniform priors": {"share": 0.3, "half": 1.0, "precision": 0.0, "N": 1},
     "some groups in the middle": {"share": [0.0] * 9 + [0.4] * 3, "half": 1.0, "precision": 0.0, "N": 500},
 }
-"""How many of each group answer, and the prior: by shells alone a draw of the first two and the last takes more than 1e9 proposals."""
+"""How many of each group answer, and the prior: by shells alone a draw takes more than 1e9 proposals."""
 
 
 @pytest.mark.parametrize("name", PUSHED)
 def test_pushed_to_the_ends_draws_have_the_law_of_the_target(name):
-    """Counts of every coordinate in ten cells of equal probability, of 1,000 draws; false alarms of all four together: 1e-6. With a
-    temperature of 1.2 in place of 1 the first, second and fourth fail.
+    """Counts of every coordinate in ten cells of equal probability, of 1,000 draws; false alarms of all three together: 1e-6. With a
+    temperature of 1.2 in place of 1 all of them fail.
     """
     found, group = grouped(**PUSHED[name])
     draws = drawn_by_rejection(found, 1000, np.random.default_rng(2))
@@ -188,27 +187,7 @@ def test_pushed_to_the_ends_draws_have_the_law_of_the_target(name):
         below = np.cumsum(np.exp(logs - logs.max()))
         places = np.interp(draws[:, k], grid, [0.0, *(below / below[-1])])
         counts = np.histogram(places, np.linspace(0, 1, 11))[0]
-        assert chisquare(counts).pvalue > 1e-6 / (4 * P)
-
-
-@pytest.mark.parametrize("name", PUSHED)
-def test_no_density_is_above_the_envelope_by_coordinates(name):
-    """At proposals, and at points all over the box in the cells that they are in; and the integral is that of the smaller envelope."""
-    found, _ = grouped(**PUSHED[name])
-    envelope, rng = product_of(found), np.random.default_rng(3)
-    points, least = envelope.proposals(2000, rng)
-    anywhere = rng.uniform(found.lower, found.upper, size=(2000, P))
-    anywhere = np.where(rng.random((2000, P)) < 0.3, np.where(rng.random((2000, P)) < 0.5, found.lower, found.upper), anywhere)
-    cells = [
-        np.clip(np.searchsorted(e, v, side="right") - 1, 0, len(e) - 2) for e, v in zip(envelope.edges, (anywhere - envelope.centre).T)
-    ]
-    there = sum(row[cell] for row, cell in zip(envelope.least, cells, strict=True))
-    top = found.log_density(envelope.centre[None])[0]
-    chances = found.log_density(np.concatenate([points, anywhere])) - top + np.concatenate([least, there])
-    assert chances.max() <= 1e-9
-    assert chances[:2000].max() >= -3
-    assert ((points >= found.lower - 1e-12) & (points <= found.upper + 1e-12)).all()
-    assert envelope.integral < envelope_of(found).integral
+        assert chisquare(counts).pvalue > 1e-6 / (3 * P)
 
 
 def test_values_far_from_any_line_are_no_reason_to_search_for_ever():

@@ -171,6 +171,7 @@ def test_only_the_mechanisms_import_opendp_and_nobody_else_draws():
                 "models/simulated_values": {"random_seed=": 1},  # of draws from the prior, always the same
                 "private_models/prior_check": {"random_seed=": 1},  # of draws from the prior, always the same
                 "posterior/grid": {"default_rng": 1, "np.random": 1},  # where in the cell of a point that was drawn
+                "posterior/imagined": {"default_rng": 2, "np.random": 2},  # made-up records, always the same
                 "posterior/markov": {"random_seed=": 1},  # which gets that generator
                 "posterior/advice": {"random_seed=": 1},  # of what is imagined, without records
                 "private_models/checking": {"default_rng": 1, "np.random": 4, "random_seed=": 4},  # of draws from a fit, which cost nothing
