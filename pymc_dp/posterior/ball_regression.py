@@ -50,22 +50,29 @@ MOVING = (DimShuffle, Subtensor, AdvancedSubtensor, Reshape, SpecifyShape, Join,
 
 def is_affine(variable: Variable, unknowns: Collection[Variable]) -> bool:
     """Whether an expression is affine in unknowns together, for certain: only moved, added up, and multiplied by what rests on none."""
+    known: dict[Variable, bool] = {}
 
     def rests_on_one(part: Variable) -> bool:
         return part in unknowns or any(other in unknowns for other in above([part]))
 
-    if variable in unknowns or not rests_on_one(variable):
-        return True
-    operation, inputs = variable.owner.op, variable.owner.inputs
-    resting = [rests_on_one(part) for part in inputs]
-    name = scalar_name(operation)
-    one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
-    quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
-    sums = name == "Add" or (isinstance(operation, Elemwise) and name in {"Sub", "Neg", "Identity"})
-    cast = isinstance(operation, Elemwise) and name == "Cast" and "float" in str(variable.type.dtype)
-    moved = isinstance(operation, MOVING) and (not any(resting[1:]) or isinstance(operation, Join | MakeVector))
-    allowed = sums or cast or moved or quotient or (one_factor and sum(resting) == 1)
-    return allowed and all(is_affine(part, unknowns) for part, rests in zip(inputs, resting, strict=True) if rests)
+    def affine(part: Variable) -> bool:
+        if part not in known:
+            known[part] = part in unknowns or not rests_on_one(part) or combined(part)
+        return known[part]
+
+    def combined(part: Variable) -> bool:
+        operation, inputs = part.owner.op, part.owner.inputs
+        resting = [rests_on_one(operand) for operand in inputs]
+        name = scalar_name(operation)
+        one_factor = is_product(operation) or (isinstance(operation, Elemwise) and name == "Mul")
+        quotient = isinstance(operation, Elemwise) and name == "TrueDiv" and not resting[1]
+        sums = name == "Add" or (isinstance(operation, Elemwise) and name in {"Sub", "Neg", "Identity"})
+        cast = isinstance(operation, Elemwise) and name == "Cast" and "float" in str(part.type.dtype)
+        moved = isinstance(operation, MOVING) and (not any(resting[1:]) or isinstance(operation, Join | MakeVector))
+        allowed = sums or cast or moved or quotient or (one_factor and sum(resting) == 1)
+        return allowed and all(affine(operand) for operand, rests in zip(inputs, resting, strict=True) if rests)
+
+    return affine(variable)
 
 
 def cost_in_ball(size: float, response: float, radius: float, variance: float, neighbours: str) -> float:

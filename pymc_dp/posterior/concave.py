@@ -18,7 +18,7 @@ from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.elementwise_intervals import Interval
 from pymc_dp.models.intervals import interval
 from pymc_dp.models.spec import ModelSpec
-from pymc_dp.models.structure import Unreduced, above, is_unknown, substitute, untruncated
+from pymc_dp.models.structure import Unreduced, above, constant_value, is_unknown, substitute, untruncated
 from pymc_dp.models.truncated_priors import is_constrained
 from pymc_dp.models.unknowns import Unknown
 from pymc_dp.plans.ranges import pieces
@@ -45,18 +45,26 @@ FEWEST = 1e-5
 MOST_NATS = 2.0**30
 """By no more than this may one record move a log-density."""
 SURE = 1e-6
-"""What is told of a prior by differences is sure to this share."""
-STEP = 0.25
-"""Linear and quadratic functions are read off where unknowns move by this share of their width from the middle."""
+"""Of the precision of a prior so small a share is given up for rounding."""
+STEP = 3 / 16
+"""Linear and quadratic functions are read off where unknowns move by this share of their width from the middle, and by twice that: so that
+no rounding leads out of their support.
+"""
 
 
 def is_concave(spec: ModelSpec, rows: Rowwise) -> bool:
     """Whether the log-posterior is certainly concave: likelihoods of ``law_of`` whose predictors are affine in all unknowns together,
-    and independent priors that are normal, half of a normal or uniform, whatever they were cut off to.
+    in 64 bits, and independent priors that are normal, half of a normal or uniform, whatever they were cut off to.
     """
     read = [law_of(likelihood, parameters) for likelihood, parameters in zip(rows.likelihoods, rows.parameters, strict=True)]
-    affine = all(one is not None and is_affine(one[1], rows.stand_ins) for one in read)
+    affine = all(one is not None and _is_double(one[1], rows.stand_ins) and is_affine(one[1], rows.stand_ins) for one in read)
     return affine and all(map(_is_quadratic, rows.unknowns)) and not any(isinstance(v.owner.op, ModelPotential) for v in spec.kept)
+
+
+def _is_double(predictor: Variable, unknowns: Sequence[Variable]) -> bool:
+    """Whether all that rests on unknowns is computed in 64 bits: differences of shorter numbers are no slopes."""
+    resting = [part for part in above([predictor]) if not set(unknowns).isdisjoint(above([part]))]
+    return all(part.type.dtype == "float64" for part in resting)
 
 
 def _is_quadratic(unknown: Unknown) -> bool:
@@ -83,19 +91,22 @@ def by_rejection(task: Task) -> Prepared:
     check_finite(rows, cutting_off(task))
     density = log_prior(prior, rows)
     quadratic = _quadratic(density, *_middle_and_step(rows))
+    if not all(np.isfinite(part).all() for part in quadratic):
+        raise Refusal("A prior has no density within its ends. Truncate it where it has some mass.")
+    precision = np.concatenate([_precision(unknown) for unknown in rows.unknowns])
     one, pull, ends = 0.0, 0.0, []
     for part in reading.parts:
         cut = pieces(entries_of(part.rows, part.public.arrays), part.public.shared, {}).given
         for k, ((law, _), value) in enumerate(zip(_laws(part.rows), part.rows.values, strict=True)):
             ends.append(_predictors(part.rows, k, cut))
             one += range_of_energy(law, ends[-1], cut[value])
-            pull += float((steepest(law, ends[-1], cut[value]) * _size(part.rows, k, cut, quadratic[0])).max())
+            pull += float((steepest(law, ends[-1], cut[value]) * _size(part.rows, k, cut, precision)).max())
     records = 2 if task.neighbours == "replace" else 1
     if not one * records < MOST_NATS:
         raise Refusal("One record can move the posterior by too much. Truncate the priors further.")
     names = ", ".join(unknown.name for unknown in rows.unknowns)
     square = ceil((records * pull * NAT) ** 2) if records * pull < MOST_NATS else None
-    price = priced(task, [(names, ceil(records * one * NAT), rows.size)], square)
+    price = priced(task, [(names, max(ceil(records * one * NAT), 1), rows.size)], square)
 
     if (share := accepted_of_imagined(_target(reading, imagined, ends, price.temperature, density, quadratic))) < FEWEST:
         raise Refusal(
@@ -140,6 +151,19 @@ def _predictors(rows: Rowwise, k: int, cut: Mapping[Variable, Interval]) -> Inte
     return _between(rows, k, _laws(rows)[k][1], {**cut, **boxes}, radii)
 
 
+def _precision(unknown: Unknown) -> np.ndarray:
+    """The precision (size,) of a prior, nothing more than is certain; 0 where it is flat, or its standard deviation is no plain number."""
+    random = unknown.variable.owner.inputs[0]
+    if isinstance(random.owner.op, TruncatedRV):
+        random = untruncated(random)[0]
+    operation = random.owner.op
+    if isinstance(operation, BallNormalRV):
+        return np.full(unknown.size, operation.precision * (1 - SURE))
+    sigma = None if type(operation) is pm.Uniform.rv_type else constant_value(operation.dist_params(random.owner)[1])
+    precision = 0.0 if sigma is None else (1 - SURE) / np.asarray(sigma, dtype=float) ** 2
+    return np.broadcast_to(precision, unknown.shape).ravel()
+
+
 def _size(rows: Rowwise, k: int, cut: Mapping[Variable, Interval], precision: np.ndarray) -> np.ndarray:
     """For every piece of the box of a record, the largest norm of its features times the prior's standard deviations, for one likelihood;
     infinite where a prior is flat.
@@ -147,8 +171,7 @@ def _size(rows: Rowwise, k: int, cut: Mapping[Variable, Interval], precision: np
     Of every unknown array it is bounded in two ways: by each feature between its ends, and as the largest change of the predictor over a
     ball, with norms that were declared.
     """
-    sure = np.diag(precision) * (1 - SURE)
-    if (sure * (rows.upper - rows.lower) ** 2 < SURE).any():
+    if not (precision > 0).all():
         return np.array(np.inf)
     predictor = _laws(rows)[k][1]
     zeros = {s: np.zeros(unknown.shape) for s, unknown in zip(rows.stand_ins, rows.unknowns, strict=True)}
@@ -163,7 +186,7 @@ def _size(rows: Rowwise, k: int, cut: Mapping[Variable, Interval], precision: np
         return np.maximum(-lower, upper)
 
     squares = np.zeros(())
-    for stand_in, deviations in zip(rows.stand_ins, rows.split(1 / np.sqrt(sure)), strict=True):
+    for stand_in, deviations in zip(rows.stand_ins, rows.split(1 / np.sqrt(precision)), strict=True):
         units = [deviations * unit.reshape(deviations.shape) for unit in np.eye(deviations.size)]
         by_feature = sum(largest(stand_in, unit, unit) ** 2 for unit in units)
         squares = squares + np.minimum(by_feature, largest(stand_in, -deviations, deviations) ** 2)

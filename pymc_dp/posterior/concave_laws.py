@@ -74,7 +74,7 @@ def law_of(likelihood: Likelihood, parameters: tuple[Variable, ...]) -> tuple[La
 
     law: Law | None = None
     predictor: Variable | None = None
-    if likelihood.columns or likelihood.levels > 2:
+    if likelihood.columns or likelihood.levels > 2 or any(map(_is_clipped, parameters)):
         return None
     match likelihood.distribution, likelihood.known:
         case "Normal", (_, float() as sigma):
@@ -91,6 +91,11 @@ def law_of(likelihood: Likelihood, parameters: tuple[Variable, ...]) -> tuple[La
                 rate = argument_of(parameters[0].owner.inputs[0], "Exp", rows)
                 predictor = None if rate is None else -rate
     return None if law is None or predictor is None else (law, predictor)
+
+
+def _is_clipped(mean: Variable) -> bool:
+    """Whether a mean is kept off its ends by a clip, also where that is said to make no difference: a density is another one there."""
+    return mean.owner is not None and scalar_name(mean.owner.op) == "Clip"
 
 
 def range_of_energy(law: Law, predictor: Interval, value: Interval) -> float:
@@ -110,7 +115,8 @@ def range_of_energy(law: Law, predictor: Interval, value: Interval) -> float:
     largest = 0.0
     for y in value:
         lowest = law.energy(np.clip(law.best(y), low, high), y)
-        largest = max(largest, float((np.maximum(law.energy(low, y), law.energy(high, y)) - lowest).max()))
+        ranges = np.maximum(law.energy(low, y), law.energy(high, y)) - lowest
+        largest = max(largest, float(np.where(np.isnan(ranges), np.inf, ranges).max()))  # infinity less infinity: it may be anything
     return largest
 
 
