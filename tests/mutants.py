@@ -2626,7 +2626,7 @@ MUTANTS = (
         "no density is above its envelope", "test_concave.py::test_no_density_is_above_the_envelope[2-Bernoulli]",
     ),
     Mutant(
-        "a ball that nothing leaves", "posterior/envelope.py", "        inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2\n", "        pass\n",
+        "a ball that nothing leaves", "posterior/rejection.py", "        inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2\n", "        pass\n",
         "draws have the law that is paid for", "test_concave.py::test_draws_have_the_law_of_the_target[how2-Normal]",
     ),
     Mutant(
@@ -2645,6 +2645,18 @@ MUTANTS = (
         "one of several lengths, by chains", "posterior/markov.py", "width = sum(round((most - least) * NAT) for _, least, most in clipped)",
         "width = max(round((most - least) * NAT) for _, least, most in clipped)", "a record in each observed variable is paid for",
         "test_draws.py::test_chains_see_records_of_several_lengths_together",
+    ),
+    Mutant(
+        "cells at their far ends", "posterior/rejection.py", "at = np.clip(turn[:, None], edges[:, :-1], edges[:, 1:])", "at = edges[:, 1:]",
+        "no density is above its envelope", "test_concave_edges.py::test_no_density_is_above_the_envelope_by_coordinates[one record, under uniform priors]",
+    ),
+    Mutant(
+        "infinity less infinity is nothing", "posterior/concave_laws.py", "np.where(np.isnan(ranges), np.inf, ranges).max()", "np.nanmax(ranges, initial=0.0)",
+        "a concave draw costs the most that a record can do", "test_concave_edges.py::test_infinity_less_infinity_is_no_small_range[law0-ends0]",
+    ),
+    Mutant(
+        "a clip that makes no difference", "posterior/concave_laws.py", " or any(map(_is_clipped, parameters))", "",
+        "draws have the law that is paid for", "test_concave_edges.py::test_a_clipped_probability_is_another_law",
     ),
     Mutant(
         "the length of a private dim in what is computed", "models/survivors.py",

@@ -26,10 +26,11 @@ from pymc_dp.plans.rowwise import Rowwise, check_finite, entries_of, norms_of
 from pymc_dp.posterior.ball_regression import is_affine
 from pymc_dp.posterior.concave_laws import Law, law_of, range_of_energy, steepest
 from pymc_dp.posterior.densities import log_prior
-from pymc_dp.posterior.envelope import Part, Target, drawn_by_rejection
+from pymc_dp.posterior.envelope import Part, Target
 from pymc_dp.posterior.imagined import accepted_of_imagined, imagined
 from pymc_dp.posterior.price import NAT, REAL_ARITHMETIC, Task, cutting_off, priced
 from pymc_dp.posterior.records import Reading
+from pymc_dp.posterior.rejection import drawn_by_rejection
 from pymc_dp.posterior.result import Drawn, Prepared, drawn_for
 from pymc_dp.privacy.accounting import Refusal
 from pymc_dp.privacy.mechanisms import generator

@@ -20,10 +20,6 @@ INNERMOST = 0.02
 """The outer end of the innermost shell, times the root of the number of unknowns."""
 NEAR = 1e-6
 """What is so near to an end of the box, in halves of its width, is at the end if the energy falls towards it."""
-AT_ONCE = 2**22
-"""So many linear predictors are computed at once, at most."""
-MOST_AT_ONCE = 4096
-"""And so many proposals."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +173,15 @@ class Envelope:
     least: np.ndarray
     size: float
 
+    @property
+    def integral(self) -> float:
+        """The logarithm of the envelope's integral, with what ``slack`` adds: of the density whose logarithm is 0 at the centre."""
+        from scipy.special import gammaln
+
+        rates, F = np.abs(self.steep[self.steep != 0]), int((self.steep == 0).sum())
+        along = np.log(-np.expm1(-rates * self.width[self.steep != 0]) / rates).sum()
+        return float(self.size + F / 2 * np.log(np.pi) - gammaln(F / 2 + 1) + along + self.slack)
+
     def proposals(self, many: int, rng: Generator) -> tuple[np.ndarray, np.ndarray]:
         """Points (many, P), and the least that the energy of each can be above that at the centre (many,), but for ``slack``."""
         ends, others = self.steep != 0, self.steep == 0
@@ -262,34 +267,3 @@ def envelope_of(target: Target) -> Envelope:
             best = Envelope(centre, slack, steep, target.width, lean, np.linalg.inv(factor), edges, least, size)
     assert best is not None
     return best
-
-
-def _proposed(target: Target, envelope: Envelope, rng: Generator) -> tuple[np.ndarray, np.ndarray, int]:
-    """Proposals (K, P) in the support, the logarithms of the chances (K,) that they are accepted, and how many were made.
-
-    The chance of x is exp(bound + energy(centre) - energy(x) - slack), which ``Envelope`` shows to be no more than 1.
-    """
-    size = max(len(part.offset) for part in target.parts)
-    many = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))
-    points, bound = envelope.proposals(many, rng)
-    inside = ((points >= target.lower) & (points <= target.upper)).all(axis=1)
-    for place, radius in target.balls:
-        inside &= (points[:, place] ** 2).sum(axis=1) <= radius**2
-    points, top = points[inside], target.log_density(envelope.centre[None])[0]
-    return points, target.log_density(points) - top + bound[inside] - envelope.slack, many
-
-
-def accepted(target: Target, rng: Generator) -> float:
-    """The share of proposals that are accepted, about."""
-    _, chances, many = _proposed(target, envelope_of(target), rng)
-    return float(np.exp(chances).sum() / many)
-
-
-def drawn_by_rejection(target: Target, many: int, rng: Generator) -> np.ndarray:
-    """Independent draws (many, P) from the target, exact but for floating point."""
-    envelope = envelope_of(target)
-    result: list[np.ndarray] = []
-    while len(result) < many:
-        points, chances, _ = _proposed(target, envelope, rng)
-        result += list(points[np.log(rng.random(len(points))) < chances])
-    return np.array(result[:many])

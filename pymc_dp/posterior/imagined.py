@@ -6,8 +6,9 @@ from pytensor.graph.basic import Variable
 from pymc_dp.families.grid import nearest_level
 from pymc_dp.plans.ranges import laid_out
 from pymc_dp.plans.rowwise import entries_of, norms_of
-from pymc_dp.posterior.envelope import Target, accepted
+from pymc_dp.posterior.envelope import Target
 from pymc_dp.posterior.records import Reading
+from pymc_dp.posterior.rejection import accepted
 
 MANY = 2000
 """So many records are made up, where as many are known to be there or their number is private."""
