@@ -167,14 +167,15 @@ def grouped(share, half, precision, *, N=2000, temperature=1.0, seed=1):
 PUSHED = {
     "nobody answers yes": {"share": 0.0, "half": 3.0, "precision": 1.0},
     "nobody, under uniform priors": {"share": 0.0, "half": 1.0, "precision": 0.0},
+    "one record, under uniform priors": {"share": 0.3, "half": 1.0, "precision": 0.0, "N": 1},
     "some groups in the middle": {"share": [0.0] * 9 + [0.4] * 3, "half": 1.0, "precision": 0.0, "N": 500},
 }
-"""How many of each group answer, and the prior: by shells alone a draw takes more than 1e9 proposals."""
+"""How many of each group answer, and the prior: by shells alone draws may take more than 1e9 proposals."""
 
 
 @pytest.mark.parametrize("name", PUSHED)
 def test_pushed_to_the_ends_draws_have_the_law_of_the_target(name):
-    """Counts of every coordinate in ten cells of equal probability, of 1,000 draws; false alarms of all three together: 1e-6. With a
+    """Counts of every coordinate in ten cells of equal probability, of 1,000 draws; false alarms of all four together: 1e-6. With a
     temperature of 1.2 in place of 1 all of them fail.
     """
     found, group = grouped(**PUSHED[name])
@@ -188,7 +189,7 @@ def test_pushed_to_the_ends_draws_have_the_law_of_the_target(name):
         below = np.cumsum(np.exp(logs - logs.max()))
         places = np.interp(draws[:, k], grid, [0.0, *(below / below[-1])])
         counts = np.histogram(places, np.linspace(0, 1, 11))[0]
-        assert chisquare(counts).pvalue > 1e-6 / (3 * P)
+        assert chisquare(counts).pvalue > 1e-6 / (4 * P)
 
 
 @pytest.mark.parametrize("name", PUSHED)
