@@ -1,6 +1,6 @@
 """Exact draws of many unknowns where their log-posterior is concave: of regressions with a known link under normal or uniform priors.
 
-What is drawn is what ``markov`` draws, at the same price, without a chain that has to converge.
+What is drawn is what ``markov`` draws, at no higher a price, without a chain that has to converge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
