@@ -2659,6 +2659,10 @@ MUTANTS = (
         "draws have the law that is paid for", "test_concave_edges.py::test_a_clipped_probability_is_another_law",
     ),
     Mutant(
+        "an interval for another", "models/truncated_priors.py", " or _code_of_ends(own) != _code_of_ends(usual)", "",
+        "draws have the law of the prior", "test_draws.py::test_refusals_come_before_anything_is_spent[within_half-arguments9-sort what was drawn]",
+    ),
+    Mutant(
         "the length of a private dim in what is computed", "models/survivors.py",
         "        elif not arrays.sized and arrays.rests_on_length([variable], record_dims):\n", "        elif False:\n",
         "add-remove hides the number of records",

@@ -147,9 +147,15 @@ def _quantile(random: Variable, parameters: Sequence[np.ndarray] | None, share: 
 
 
 def has_own_transform(variable: Variable) -> bool:
-    """Whether an unknown has another transform than PyMC's default for its prior, such as one that keeps an order."""
+    """Whether an unknown has another transform than PyMC's default for its prior, such as one that keeps an order, or another interval."""
     random = variable.owner.inputs[0]
-    return type(variable.owner.op.transform) is not type(_default_transform(random.owner.op, random))
+    own, usual = variable.owner.op.transform, _default_transform(random.owner.op, random)
+    return type(own) is not type(usual) or _code_of_ends(own) != _code_of_ends(usual)
+
+
+def _code_of_ends(transform: Transform | None) -> object:
+    """The code that computes between which ends a transform keeps a variable; None where it computes none."""
+    return getattr(getattr(transform, "args_fn", None), "__code__", None)
 
 
 def is_constrained(variable: Variable) -> bool:

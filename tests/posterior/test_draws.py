@@ -728,6 +728,10 @@ def within_a_part():
     pm.Bernoulli("y", pm.Beta("t", 1, 1, transform=pm.distributions.transforms.Interval(0.2, 0.4)), observed=Y)
 
 
+def within_half():
+    pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, transform=pm.distributions.transforms.Interval(0.1, 0.5)), observed=Y)
+
+
 REFUSED = [
     (many_unknowns, {"bounds": {"x": (-1, 1)}}, 'method="mcmc"'),
     (many_unknowns, {"bounds": {"x": (-1, 1)}, "smallest": 0.1}, "smallest is"),
@@ -735,6 +739,7 @@ REFUSED = [
     (public_covariate, {"bounds": {"x": (-1, 1)}}, "z is private, so it needs bounds"), (public_covariate, {}, "needs bounds"),
     (in_order, {}, "sort what was drawn"), (in_order, {"draws": 2, "points": 5}, "sort what was drawn"),
     (in_order, {"method": "mcmc"}, "sort what was drawn"), (within_a_part, {}, "sort what was drawn"),
+    (within_half, {}, "sort what was drawn"), (within_half, {"method": "mcmc"}, "sort what was drawn"),
     (flat, {"bounds": {"x": (-1, 1)}}, "rests on no unknown"),
     (public_covariate, {"bounds": {"x": (1, -1), "z": (0, 1)}}, "lower one first"),
     (public_covariate, {"bounds": {"x": (-1, 1), "z": (0, 1)}, "points": 100_000_000}, "points must be"),
