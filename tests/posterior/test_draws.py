@@ -729,7 +729,7 @@ def within_a_part():
 
 
 def within_half():
-    pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, transform=pm.distributions.transforms.Interval(0.1, 0.5)), observed=Y)
+    pm.Bernoulli("y", pm.Uniform("t", 0.1, 0.9, default_transform=pm.distributions.transforms.Interval(0.1, 0.5)), observed=Y)
 
 
 REFUSED = [
