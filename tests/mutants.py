@@ -2663,6 +2663,10 @@ MUTANTS = (
         "draws have the law of the prior", "test_draws.py::test_refusals_come_before_anything_is_spent[within_half-arguments9-sort what was drawn]",
     ),
     Mutant(
+        "lengths that a record decides", "models/opaque.py", "if part.owner is not None and is_placed_by_values(part.owner):", "if False:",
+        "no value of a record shows in shapes", "test_lengths.py::test_no_number_of_an_array_is_a_length_or_a_place",
+    ),
+    Mutant(
         "the length of a private dim in what is computed", "models/survivors.py",
         "        elif not arrays.sized and arrays.rests_on_length([variable], record_dims):\n", "        elif False:\n",
         "add-remove hides the number of records",

@@ -16,7 +16,7 @@ from pytensor.tensor.special import LogSumExp
 from pytensor.tensor.subtensor import Subtensor, get_constant_idx
 
 from pymc_dp.models.record_formulas import PASSED, is_entry_by_entry, refuse, resting_on
-from pymc_dp.models.structure import FULL, Unreduced, is_unknown, rebuilt, scalar_name
+from pymc_dp.models.structure import FULL, Unreduced, arrays_above, is_unknown, rebuilt, scalar_name
 
 MOST_WRITTEN_OUT = 10
 """So many entries of other axes are written out."""
@@ -112,6 +112,8 @@ class _WrittenOut:
 
     def _sliced(self, node: Apply, index: Index) -> Variable | None:
         table, rest = node.inputs[0], iter(index)
+        if arrays_above(node.inputs[1:]):  # a number of an array would decide which entry is read
+            return None
         written = list(get_constant_idx(node.op.idx_list, node.inputs, allow_partial=True))
         written += [FULL] * (table.type.ndim - len(written))
         places: list[int | None] = []

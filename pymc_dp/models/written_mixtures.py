@@ -11,9 +11,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.transforms import _default_transform
 from pymc.logprob.transforms import SimplexTransform
-from pymc.model.fgraph import ModelFreeRV
+from pymc.model.fgraph import ModelFreeRV, ModelObservedRV
 from pytensor.graph.basic import Variable
-from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.special import LogAddExp
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
@@ -22,6 +22,17 @@ from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, scalar_name, substitute
+
+ANALYTIC = {
+    *("Add", "Sub", "Mul", "TrueDiv", "Neg", "Exp", "Log", "Log1p", "Expm1", "Sigmoid", "Softplus", "Sqr", "Sqrt", "Reciprocal", "Cast"),
+    *("Identity", "Log1mexp", "LogAddExp", "Second"),
+}  # fmt: skip
+"""Operations on numbers, and sums, that are analytic functions where they are defined."""
+MOVING = {
+    *("DimShuffle", "Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "MakeVector", "Join", "Reshape", "Alloc", "SpecifyShape"),
+    *("Softmax", "LogSoftmax", "LogSumExp", "TensorFromScalar", "ScalarFromTensor", "Shape", "Shape_i"),
+}  # fmt: skip
+"""Operations that move numbers, and functions of several that are analytic."""
 
 
 def terms_of_mixture(formula: Variable) -> list[list[Variable]]:
@@ -76,12 +87,24 @@ def _add_up(weights: Sequence[Variable]) -> bool:
     vectors = [random for random in unknowns if getattr(random.owner.op, "ndim_supp", 1)]
     if not all(isinstance(_default_transform(random.owner.op, random), SimplexTransform | TrimmedSimplexTransform) for random in vectors):
         return False
+    if not all(_is_smooth(v) for v in above(list(weights), through_unknowns=False)):
+        return False
     made_up = {array: _made_up(array) for array in arrays_above(list(weights))}
     try:
         values = at_made_up_numbers([substitute(pt.exp(weight), dict(made_up), SKIPPED) for weight in weights], [])
     except Exception:  # what has no made-up number, or is not defined there
         return False
     return bool(np.all(np.isfinite(sum(values))) and np.allclose(sum(values), 1))
+
+
+def _is_smooth(variable: Variable) -> bool:
+    """Whether a number is computed by analytic functions, of which a sum that is 1 at made-up numbers is 1 wherever they are connected to
+    these; those of ``abs``, ``clip`` or ``switch`` need not be.
+    """
+    if variable.owner is None or isinstance(variable.owner.op, (ModelFreeRV, ModelObservedRV, *PASSED)):
+        return True
+    operation = variable.owner.op
+    return scalar_name(operation) in ANALYTIC or (not isinstance(operation, Elemwise | CAReduce) and type(operation).__name__ in MOVING)
 
 
 def _made_up(array: Variable) -> Variable:

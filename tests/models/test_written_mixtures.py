@@ -201,6 +201,9 @@ def no_constants(y, w, m, s):
 
 REFUSED = {
     "factors that are left out": no_constants,
+    "weights that add up at some numbers only": lambda y, w, m, s: (
+        lambda p: pm.math.logsumexp(pt.log(pt.stack([p, pt.switch(p < 0.8, 1 - p, 0.9)])) + normal(y[:, None], m, s), axis=1).sum()
+    )(pm.math.invlogit(m[0])),
     "weights that do not add up": lambda y, w, m, s: pm.math.logsumexp(pt.log(s) + normal(y[:, None], m, 1), axis=1).sum(),
     "vectors that are no proportions": lambda y, w, m, s: pm.logp(
         pm.NormalMixture.dist(pm.MvNormal("v", np.zeros(2), np.eye(2)), m, s), y

@@ -1,0 +1,66 @@
+"""No number of a record decides how long something is, or which entry is read: PyTensor works such numbers out while a model is built."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+import pymc_dp as pmdp
+
+N = 40
+X = np.arange(N) % 2
+Y = np.linspace(-1, 2, N)
+BOUNDS = {"y": pmdp.Bins(-4, 8, 12)}
+
+
+def observed(x, first):
+    pm.Normal("y", (x[:, None] * pm.Normal("m") + pt.zeros((1, first + 1))).sum(axis=1), 1.0, observed=Y)
+
+
+def unknowns(x, first):
+    m = pm.Normal("m", shape=(first + 1,))
+    pm.Normal("y", (x[:, None] * m).sum(axis=1), 1.0, observed=Y)
+
+
+def terms(_, first):
+    y = pm.Data("y", Y)
+    m = pm.Normal("m")
+    pm.Potential("like", pt.logsumexp(pm.logp(pm.Normal.dist(m, 1.0), y)[:, None] + pt.zeros((1, first + 1)), axis=1).sum())
+
+
+def entry(_, first):
+    y = pm.Data("y", Y)
+    m = pm.Normal("m", shape=3)
+    pm.Potential("like", (-0.5 * (y[:, None] - m) ** 2 - 0.5 * np.log(2 * np.pi))[:, first].sum())
+
+
+MODELS = (observed, unknowns, terms, entry)
+
+
+def said(write, first):
+    """What is said of a model in which the first number of an array is this one."""
+    held = X.copy()
+    held[0] = first
+    with pm.Model() as model:
+        write(pm.Data("x", X), pt.as_tensor(held)[0])
+    potential = write in (terms, entry)
+    with pytest.raises(pmdp.Refusal) as refusal:
+        pmdp.release(model, epsilon=1.0, bounds=BOUNDS if potential else {"y": (-4, 8), "x": (0, 1)})
+    return str(refusal.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("write", MODELS)
+def test_no_number_of_an_array_is_a_length_or_a_place(write):
+    """Refused in the same words whatever the number is; it showed in the private model."""
+    words = {said(write, first) for first in (0, 1, 2)}
+    assert len(words) == 1
+    assert "a number in an array" in words.pop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_plain_numbers_and_lengths_of_arrays_are_lengths():
+    with pm.Model() as model:
+        x = pm.Data("x", X)
+        pm.Normal("y", x * pm.Normal("m") + pt.zeros((x.shape[0], 2)).sum(axis=1), 1.0, observed=Y)
+    assert pmdp.release(model, epsilon=1.0, bounds={"y": (-4, 8), "x": {0, 1}}).epsilon == 1
