@@ -14,6 +14,8 @@ LENGTHS = {
     "Alloc": 1, "AllocEmpty": 0, "ARange": 0, "BroadcastTo": 1, "Eye": 0, "Repeat": 1, "Reshape": 1, "SpecifyShape": 1, "Subtensor": 1,
 }  # fmt: skip
 """From which operand on operands of operations are lengths, or places that are read."""
+PLACED = "takes a length, or which entry is read, from a number in an array, which would show in shapes"
+"""Of what ``is_placed_by_values`` finds."""
 MOST_AXES = 4
 """Constants of no more whole numbers may be shapes."""
 

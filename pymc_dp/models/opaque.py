@@ -43,7 +43,7 @@ from pymc_dp.models.allow_list import (
 )
 from pymc_dp.models.ball_prior import BallNormalRV
 from pymc_dp.models.bounded_priors import TrimmedBetaRV, TrimmedDirichletRV
-from pymc_dp.models.lengths import is_placed_by_values
+from pymc_dp.models.lengths import PLACED, is_placed_by_values
 from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.structure import above, arrays_above, inside
 
@@ -94,7 +94,7 @@ def opaque(variable: Variable, known: Known) -> str | None:
         if part.owner is not None and (reason := operation_problem(part.owner.op, known)):
             return reason
         if part.owner is not None and is_placed_by_values(part.owner):
-            return "takes a length, or which entry is read, from a number in an array"
+            return PLACED
         if isinstance(part, Constant | SharedVariable) and type(part.type).__name__ not in PLAIN_TYPES:
             return "rests on a constant that is no array of numbers"
     return None

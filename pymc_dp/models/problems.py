@@ -7,6 +7,7 @@ from pymc.model.fgraph import ModelFreeRV, ModelNamed, ModelPotential
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.models.allow_list import MOST_NUMBERS
+from pymc_dp.models.lengths import PLACED
 from pymc_dp.models.model_arrays import ModelArrays
 from pymc_dp.models.opaque import COMPILED, hidden_in, loose_random_variable, opaque
 from pymc_dp.models.potentials import IN_BINS
@@ -94,6 +95,9 @@ def _hidden(arrays: ModelArrays, record_dims: set[str]) -> Iterator[str]:
         if reason := opaque(variable.owner.inputs[0], _published(arrays, name)):
             if COMPILED.partition("{}")[2] in reason:
                 yield f"{name} {reason}, and may hold records. Build the model again, and give it to pymc_dp before anything evaluates it."
+                continue
+            if reason == PLACED:
+                yield f"{name} {reason}. Write the number itself in its place, such as 3."
                 continue
             vouch = "" if name in observed else f", or, if everyone may know all that its functions hold, write public=[{name!r}]"
             yield (

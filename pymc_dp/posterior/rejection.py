@@ -84,7 +84,8 @@ def smallest_envelope(target: Target) -> Envelope | Product:
 def _proposed(target: Target, envelope: Envelope | Product, rng: Generator) -> tuple[np.ndarray, np.ndarray, int]:
     """Proposals (K, P) in the support, the logarithms of the chances (K,) that they are accepted, and how many were made.
 
-    The chance of x is exp(bound + energy(centre) - energy(x) - slack), which ``Envelope`` shows to be no more than 1.
+    The chance of x is exp(bound + energy(centre) - energy(x) - slack), which ``Envelope``
+    and ``Product`` show to be no more than 1.
     """
     size = max(len(part.offset) for part in target.parts)
     many = int(np.clip(AT_ONCE // max(size, 1), 1, MOST_AT_ONCE))

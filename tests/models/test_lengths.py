@@ -55,7 +55,17 @@ def test_no_number_of_an_array_is_a_length_or_a_place(write):
     """Refused in the same words whatever the number is; it showed in the private model."""
     words = {said(write, first) for first in (0, 1, 2)}
     assert len(words) == 1
-    assert "a number in an array" in words.pop()
+    assert "Write the number itself in its place" in words.pop()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("write", MODELS)
+def test_the_number_itself_may_be_written(write):
+    """What the refusal says, written."""
+    with pm.Model() as model:
+        write(pm.Data("x", X), 1)
+    bounds = BOUNDS if write in (terms, entry) else {"y": (-4, 8), "x": {0, 1}}
+    assert pmdp.release(model, epsilon=1.0, bounds=bounds).epsilon == 1
 
 
 @pytest.mark.filterwarnings("ignore")
