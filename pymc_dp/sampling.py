@@ -27,7 +27,7 @@ from pymc_dp.private_models.default_steps import default_steps
 from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
-from pymc_dp.private_models.no_density import no_density_by_prior
+from pymc_dp.private_models.no_density import check_levels, no_density_by_prior
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.possible_starts import stopped_at
 from pymc_dp.private_models.prior_check import outside_by_prior
@@ -170,7 +170,9 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     declared = {
         name: arguments.pop(name) for name in ("bounds", "public", "unit", "neighbours", "missing", "disjoint") if name in arguments
     }
-    ready = prepared(model, protection_of(**declared, persons=True), **arguments)
+    protection = protection_of(**declared, persons=True)
+    ready = prepared(model, protection, **arguments)
+    check_levels(ready.plan.spec, protection.bounds or {})
     return rewritten(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
 
 
@@ -267,6 +269,7 @@ def sample(
     check_noise_aware(noise_aware)
     ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data)
     check_settings(sampler, model, ready.plan.spec)
+    check_levels(ready.plan.spec, protection.bounds or {})
     released = ready.pay_and_draw()
     private = rewritten(ready.plan.spec, released, noise_aware=noise_aware)
     del model, ready

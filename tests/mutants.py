@@ -1276,6 +1276,48 @@ MUTANTS = (
         "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
     ),
     Mutant(
+        "single values that mean something else", "models/custom_density.py", "return tells_points_apart(density, _at, _tried(parameters)[0])", "return False",
+        "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal to a number]",
+    ),
+    Mutant(
+        "single values in a Potential", "models/potentials.py", "if says_something_of_points(density, function.parameters):", "if False:",
+        "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_by_potential]",
+    ),
+    Mutant(
+        "single values beside flags of events", "models/potentials.py", "if any(of and says_something_of_points", "if any(not of and says_something_of_points",
+        "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_with_flags]",
+    ),
+    Mutant(
+        "single values in a component", "models/written_mixtures.py", "if says_something_of_points(written, function.parameters):", "if False:",
+        "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_of_a_mixture]",
+    ),
+    Mutant(
+        "jumps taken for single values", "models/single_points.py", "for neighbour in (below, beyond, between):", "for neighbour in (between,):",
+        "densities may jump", "test_single_points.py::test_a_density_is_left_as_it_is[a jump]",
+    ),
+    Mutant(
+        "numbers that keep others from 0 taken for values", "models/single_points.py", " and not 0 < abs(number) < STEPS[0]}", "}",
+        "densities may be infinite", "test_binned.py::test_densities_are_told_from_other_functions[_gamma]",
+    ),
+    Mutant(
+        "middles between numbers left out", "models/single_points.py", "*((one + other) / 2 for one, other in pairwise(found))", "",
+        "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[between two numbers]",
+    ),
+    Mutant(
+        "levels without a density are paid for", "sampling.py",
+        "    check_levels(ready.plan.spec, protection.bounds or {})\n    return rewritten(", "    return rewritten(",
+        "what fails is not paid for", "test_levels_without_density.py::test_they_are_refused_before_paying[_written-levels0-privatize]",
+    ),
+    Mutant(
+        "levels without a density are drawn from", "sampling.py",
+        "    check_levels(ready.plan.spec, protection.bounds or {})\n    released", "    released",
+        "what fails is not paid for", "test_levels_without_density.py::test_they_are_refused_before_paying[_written-levels0-sample]",
+    ),
+    Mutant(
+        "weights that were written out are not judged", "private_models/possible.py", "    if likelihood.weights:\n", "    if False:\n",
+        "how often priors lead where there is no density", "test_levels_without_density.py::test_the_table_says_where_priors_often_lead_there",
+    ),
+    Mutant(
         "components with any factor", "models/custom_density.py", "everywhere=True, to=1.0)[1]", "everywhere=True)[1]",
         "a mixture is read as what it says", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[factors that are left out]",
     ),

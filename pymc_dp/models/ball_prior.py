@@ -12,7 +12,7 @@ from pymc.distributions.transforms import Transform, _default_transform
 from pymc.logprob.abstract import _logprob
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.models.bounded_priors import variable_of
+from pymc_dp.models.likelihood_rv import variable_of
 from pymc_dp.privacy.accounting import Refusal
 
 

@@ -6,6 +6,7 @@ to the interval that it lies in. An interval holds its upper end and not its low
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -29,7 +30,7 @@ from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
 from pymc_dp.models.interval_nodes import nodes_between, sums_between
-from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
+from pymc_dp.models.likelihood_rv import LikelihoodRV, Written, variable_of
 from pymc_dp.models.opaque import operation_problem
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
@@ -82,7 +83,7 @@ def parametrised_in_bins(random: Variable) -> Parametrised | None:
         return None
     if np.dtype(operation.dtype).kind != "f" and type(operation) not in COUNTED:
         return None
-    return _single(random, lambda *parameters: operation(*parameters))
+    return _single(random, partial(variable_of, operation))
 
 
 def in_bins(between: Callable[..., Tensor], parameters: Sequence[Tensor], domain: Domain) -> Tensor:
@@ -164,7 +165,7 @@ def _custom(random: Variable) -> Parametrised:
         raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
     else:
         check_density(density, parameters)
-    return Parametrised(parameters, cores, lambda *ps: operation(*ps), between=between)
+    return Parametrised(parameters, cores, partial(variable_of, operation), between=between)
 
 
 def _written(random: Variable) -> Parametrised:
@@ -172,7 +173,7 @@ def _written(random: Variable) -> Parametrised:
     operation = random.owner.op
     parameters = tuple(operation.dist_params(random.owner))
     between = _of_components(operation.components) if operation.components else _by_density(operation.density, (-np.inf, np.inf))
-    return Parametrised(parameters, (0,) * len(parameters), lambda *ps: operation(*ps), between=between)
+    return Parametrised(parameters, (0,) * len(parameters), partial(variable_of, operation), between=between)
 
 
 def _of_components(components: Sequence[tuple[Written, Written]]) -> Callable[..., Tensor]:

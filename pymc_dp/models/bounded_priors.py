@@ -23,6 +23,7 @@ from pymc.distributions.transforms import Transform, _default_transform, simplex
 from pymc.logprob.abstract import _logprob
 from pytensor.tensor.random.op import RandomVariable
 
+from pymc_dp.models.likelihood_rv import variable_of
 from pymc_dp.privacy.accounting import Refusal, check_neighbours, exact_epsilon
 
 GRID = 2**53
@@ -358,12 +359,6 @@ def _trimmed_dirichlet_transform(op: Any, rv: Any) -> Transform:
 
 
 # ---------- arguments
-def variable_of(op: RandomVariable, *params: Any, size: Any, rng: Any) -> Any:
-    """The random variable that an operation makes of these parameters."""
-    rng = pt.random.shared_rng(seed=None) if rng is None else rng
-    return op(*params, size=size, rng=rng, return_next_rng=True)[1]
-
-
 def _below(value: Fraction) -> float:
     """The largest double that is not above."""
     nearest = float(value)

@@ -16,6 +16,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.models.interval_nodes import nodes_between
 from pymc_dp.models.likelihood_rv import Written
+from pymc_dp.models.single_points import HEAPED, tells_points_apart
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown
 from pymc_dp.models.tabulated import number_in
 
@@ -64,6 +65,9 @@ def check_density(
     """
     same, alike = _same_integrals(density, parameters)
     if alike:
+        vectors = tuple(pt.dvector(f"argument_{k}") for k in range(1 + len(parameters)))
+        if says_something_of_points(Written(vectors, density(*vectors)), parameters):
+            raise Unreduced(f"the density of its CustomDist is not what it is read as: {HEAPED}")
         return
     if any(map(_is_data, parameters)) and not same:
         raise Unreduced(
@@ -115,6 +119,11 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
     tried = counts.reshape(-1, told).any(axis=1)
     at_all = tried & (same | ~numbers).reshape(-1, told).all(axis=1)
     return bool(2 * at_all.sum() > tried.sum())
+
+
+def says_something_of_points(density: Written, parameters: Sequence[Variable]) -> bool:
+    """Whether a density says of single values what it does not say of those beside them: see ``tells_points_apart``."""
+    return tells_points_apart(density, _at, _tried(parameters)[0])
 
 
 def says_what(
@@ -194,12 +203,19 @@ def _integrals(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
 
 def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> np.ndarray:
     """A function of values and parameters, at these points for each row of parameters (R, P)."""
-    shape = len(rows), len(points)
-    arguments = [np.broadcast_to(a, shape) for a in (points, *(column[:, None] for column in rows.T))]
+    if isinstance(of, Written):
+        return _at(of, np.broadcast_to(points, (len(rows), len(points))), rows)
+    arguments = [np.broadcast_to(a, (len(rows), len(points))) for a in (points, *(column[:, None] for column in rows.T))]
     with np.errstate(all="ignore"):
-        if isinstance(of, Written):
-            return _compiled(of)(*map(np.ravel, arguments)).reshape(shape)
-        return np.broadcast_to(pytensor.function([], of(*map(pt.constant, arguments)), mode="FAST_COMPILE")(), shape)
+        of_all = pytensor.function([], of(*map(pt.constant, arguments)), mode="FAST_COMPILE")()
+    return np.broadcast_to(of_all, (len(rows), len(points)))
+
+
+def _at(of: Written, points: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """A function of values and parameters, at points (R, P), of which each row has its own parameters (R, K)."""
+    arguments = [np.broadcast_to(a, points.shape) for a in (points, *(column[:, None] for column in rows.T))]
+    with np.errstate(all="ignore"):
+        return _compiled(of)(*map(np.ravel, arguments)).reshape(points.shape)
 
 
 @lru_cache(maxsize=32)

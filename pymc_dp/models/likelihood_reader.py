@@ -18,7 +18,7 @@ from pymc_dp.models.alternatives import WRITTEN_OUT, instead_of, is_alone, is_or
 from pymc_dp.models.binned import has_plain_support, parametrised_in_bins
 from pymc_dp.models.event_flags import uses_of, with_events
 from pymc_dp.models.event_tables import EventLaw
-from pymc_dp.models.likelihood_rv import LikelihoodRV
+from pymc_dp.models.likelihood_rv import LikelihoodRV, variable_of
 from pymc_dp.models.linear_mean import LINEAR, LINKS, as_pymc_reads, linear_mean, rests_on_shared
 from pymc_dp.models.model_arrays import ModelArrays, name_of_random
 from pymc_dp.models.observed import Observed, array_behind, is_rounded, plain_number
@@ -64,6 +64,7 @@ def read_likelihood(
         arrays=tuple((arrays.names[a], "index" if a in indices else "covariate", a in arrays.public) for a in observed.arrays),
         aggregate=arrays.aggregate,
         again=_density(observed),
+        weights=tuple(weight for weight, _ in getattr(operation, "components", ())),
         limits=(-inf, inf) if observed.tree is None or observed.tree.counts else observed.tree.limits,
         alone=is_alone(arrays, observed),
         ordered=is_ordered(arrays),
@@ -167,7 +168,7 @@ def _density(observed: Observed) -> Callable[..., Variable] | None:
         return observed.tree.make
     if not isinstance(operation, RandomVariable) or isinstance(operation, MinibatchRandomVariable):
         return None
-    return lambda *parameters: operation(*parameters)
+    return partial(variable_of, operation)
 
 
 def _density_of_a_record(observed: Observed, distribution: str) -> Callable[..., Variable]:

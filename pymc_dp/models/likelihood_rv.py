@@ -1,6 +1,7 @@
 """The random variable whose log-density a user wrote in a ``pm.Potential``, as a function of its values and of parameters."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -73,6 +74,12 @@ class LikelihoodRV(RandomVariable):
     def rng_fn(cls, *args: object) -> np.ndarray:
         """Refuse to draw: of a density that is written out nobody knows how."""
         raise NotImplementedError("A density that was written in a pm.Potential has no draws.")
+
+
+def variable_of(operation: RandomVariable, *parameters: Any, size: Any = None, rng: Any = None) -> Any:
+    """The random variable that an operation makes of these parameters."""
+    rng = pt.random.shared_rng(seed=None) if rng is None else rng
+    return operation(*parameters, size=size, rng=rng, return_next_rng=True)[1]
 
 
 def numbers_of_formula(random: Variable) -> int:

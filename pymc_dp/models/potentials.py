@@ -17,12 +17,13 @@ from pytensor.tensor.elemwise import CAReduce
 
 from pymc_dp.models.any_length import of_any_length
 from pymc_dp.models.by_record import by_record
-from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_what
+from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_something_of_points, says_what
 from pymc_dp.models.event_flags import only_flag
-from pymc_dp.models.likelihood_rv import LikelihoodRV
+from pymc_dp.models.likelihood_rv import LikelihoodRV, variable_of
 from pymc_dp.models.opaque import opaque
 from pymc_dp.models.record_formulas import FORMS, OF_A_MIXTURE, PASSED, RecordFormula
 from pymc_dp.models.same_arrays import first_of_each
+from pymc_dp.models.single_points import HEAPED
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown, scalar_name, substitute
 from pymc_dp.models.written_mixtures import as_mixture, terms_of_mixture
 from pymc_dp.models.written_numbers import MOST_WRITTEN, numbers_in
@@ -72,7 +73,7 @@ def observe_potentials(graph: FunctionGraph, binned: Collection[str], *, sized: 
         if others:
             reasons |= {v.owner.op.name: "which of its arrays in bins holds the values is not clear. Leave the others out" for v in group}
             continue
-        _observe(graph, names.get(array), array, group, operation(*parameters, size=(array.shape[0],)))
+        _observe(graph, names.get(array), array, group, variable_of(operation, *parameters, size=(array.shape[0],)))
         reasons = {name: reason for name, reason in reasons.items() if name not in {v.owner.op.name for v in group}}
     return reasons
 
@@ -159,6 +160,8 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
     function = RecordFormula(formula, {array: None}).few(beside)
     density = function.written()
     if is_density(density, function.parameters):
+        if says_something_of_points(density, function.parameters):
+            raise Unreduced(HEAPED)
         return LikelihoodRV(density), function.parameters
     found = []
     flags = [v for v in arrays_above([formula]) if v is not array and v.type.ndim == 1]
@@ -177,6 +180,9 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
             f" with flags of events, log-density and log-survival of one distribution. {FORMS[0].upper()}{FORMS[1:]}"
             f"{beside}"
         )
+    operation, parameters = found[0]
+    if any(of and says_something_of_points(of, parameters[:-1]) for of in (operation.density, operation.survival)):
+        raise Unreduced(HEAPED)
     return found[0]
 
 

@@ -10,6 +10,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dp.families.family import Domain, Family
 from pymc_dp.models.event_tables import EventLaw
+from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.public_inputs import PublicInput
 from pymc_dp.models.structure import IN_GRAPH
 
@@ -176,6 +177,8 @@ class Likelihood:
         Arrays its parameters rest on: name, how it is used, whether it is public.
     again : callable or None
         The distribution from its parameters, to draw new values from.
+    weights : tuple of Written
+        Of a mixture that was written out the weights, as functions of values, which they do not rest on, and of its parameters.
     limits : (float, float)
         Where it is censored; infinite where it is not.
     in_bins : frozenset of str
@@ -210,6 +213,7 @@ class Likelihood:
     edges: tuple[float, ...] = ()
     arrays: tuple[tuple[str, str, bool], ...] = ()
     again: Callable[..., Variable] | None = None
+    weights: tuple[Written, ...] = ()
     limits: tuple[float, float] = (-inf, inf)
     in_bins: frozenset[str] = frozenset()
     alone: bool = False

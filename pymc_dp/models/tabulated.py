@@ -7,6 +7,7 @@ again from the same parameters on cells. Of real numbers they are read so, too: 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,7 @@ from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity
 from pymc_dp.families.limits import onto_simplex
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Counts, Law
+from pymc_dp.models.likelihood_rv import variable_of
 from pymc_dp.models.structure import arrays_above, constant_value, substitute, untruncated
 
 MOST_VALUES = 1024
@@ -93,7 +95,7 @@ def parametrised(random: Variable) -> Parametrised | None:
     if type(operation) in COUNTS + REALS:
         parameters, counts = tuple(operation.dist_params(random.owner)), type(operation) in COUNTS
         if isinstance(operation, RandomVariable):
-            return Parametrised(parameters, tuple(operation.ndims_params), lambda *parameters: operation(*parameters), counts)
+            return Parametrised(parameters, tuple(operation.ndims_params), partial(variable_of, operation), counts)
         rv_type: Any = type(operation)
         return Parametrised(parameters, (0,) * len(parameters), lambda *parameters: rv_type.rv_op(*parameters), counts)
     return None

@@ -17,10 +17,11 @@ from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.special import LogAddExp
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
-from pymc_dp.models.custom_density import is_whole_density
+from pymc_dp.models.custom_density import is_whole_density, says_something_of_points
 from pymc_dp.models.likelihood_rv import LikelihoodRV
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
+from pymc_dp.models.single_points import HEAPED
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, scalar_name, substitute
 
 ANALYTIC = {
@@ -73,7 +74,10 @@ def _component(factors: Sequence[Variable], array: Variable) -> tuple[Variable, 
             function = RecordFormula(density, {array: None}).few()
         except Unreduced:
             continue
-        if is_whole_density(function.written(), function.parameters):
+        written = function.written()
+        if is_whole_density(written, function.parameters):
+            if says_something_of_points(written, function.parameters):
+                raise Unreduced(HEAPED)
             return weight, density
     return None
 

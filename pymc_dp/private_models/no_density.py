@@ -75,16 +75,53 @@ def no_density_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> tuple[
     return tuple(found)
 
 
-def _judged(likelihood: Likelihood, bounds: Mapping[str, object]) -> list[Variable]:
-    """What PyMC checks of parameters, does not always hold by the priors, and can be judged without records."""
+def check_levels(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
+    """Refuse levels of private covariates at which an observed variable has no density whatever the unknowns are, such as a weight of 2.
+
+    Every cell of such a level is a part of the private model, which has no density then: it would fail after it was paid for.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    bounds : mapping
+        By name, as the user gave them.
+
+    Raises
+    ------
+    Refusal
+        It names the levels, which are the user's own.
+    """
+    for likelihood in spec.likelihoods:
+        if likelihood.refusal is not None:
+            continue
+        for comparison in _judged(likelihood, bounds, private_levels=True):
+            unknown = any(v.owner is not None and isinstance(v.owner.op, ModelFreeRV) for v in above([comparison]))
+            kept = None if unknown else constant_value(comparison)
+            if kept is not None and not np.all(kept):
+                named = [p.name for p in likelihood.inputs if p.private and p.name in bounds]
+                raise Refusal(
+                    f"{likelihood.name} has no density, whatever the unknowns are, at some of the levels that bounds declares for"
+                    f" {' and '.join(named)}: a probability is below 0 or above 1 there, or a rate or spread negative. Declare levels at"
+                    " which it has a density, or write the model so that it has one at each."
+                )
+
+
+def _judged(likelihood: Likelihood, bounds: Mapping[str, object], *, private_levels: bool = False) -> list[Variable]:
+    """What PyMC checks of parameters, does not always hold by the priors, and can be judged without records.
+
+    With ``private_levels`` only what rests on private covariates at the levels that they are counted at.
+    """
     try:
         covariates = covariate_bounds(likelihood, bounds)
     except (Refusal, Unreduced):  # the table says what is wrong with them
         covariates = {}
-    rows = _rows(likelihood, covariates)
-    parameters = [substitute(parameter, rows) for parameter in likelihood.parameters]
+    inputs = likelihood.inputs
+    if private_levels:
+        inputs = tuple(p for p in inputs if p.private and p.name in covariates and covariates[p.name].levels is not None)
+    rows = _rows(likelihood, inputs, covariates)
+    comparisons = [substitute(comparison, rows) for comparison in comparisons_of(likelihood, list(likelihood.parameters))]
     unread = {placeholder.variable for placeholder in likelihood.inputs}
-    stated = [one for one in comparisons_of(likelihood, parameters) if not unread & set(above([one])) and not _kept_by_transforms(one)]
+    stated = [one for one in comparisons if not unread & set(above([one])) and not _kept_by_transforms(one)]
     return [comparison for comparison in stated if _may_be_none(comparison) or not holds(comparison)]
 
 
@@ -103,10 +140,10 @@ def _may_be_none(comparison: Variable) -> bool:
     return any(scalar_name(node.op) in PARTIAL and not never_negative(node.inputs[0]) for node in nodes)
 
 
-def _rows(likelihood: Likelihood, covariates: Mapping[str, Bounded]) -> dict[Variable, Variable]:
+def _rows(likelihood: Likelihood, inputs: Sequence[Placeholder], covariates: Mapping[str, Bounded]) -> dict[Variable, Variable]:
     """What stands for records: all combinations of levels and of ends of bounds, or some where these are many; only of what is known."""
     tables = _lengths_of_tables(likelihood)
-    choices = {p: _choices(p, covariates.get(p.name), tables.get(p.variable, 1)) for p in likelihood.inputs}
+    choices = {p: _choices(p, covariates.get(p.name), tables.get(p.variable, 1)) for p in inputs}
     known = {placeholder: several for placeholder, several in choices.items() if several}
     of_entries = [options for several in known.values() for options in several]
     if not of_entries:

@@ -18,6 +18,7 @@ from pytensor.tensor.type import TensorType
 
 from pymc_dp.models.elementwise_intervals import Interval
 from pymc_dp.models.intervals import ends_of
+from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import above, constant_value, scalar_name, substitute
 from pymc_dp.models.unknowns import support_of
@@ -43,7 +44,13 @@ def possible(likelihood: Likelihood, parameters: list[Variable]) -> list[Variabl
 
 
 def comparisons_of(likelihood: Likelihood, parameters: list[Variable]) -> list[Variable]:
-    """What PyMC checks of parameters before it gives a density, each one of ``COMPARED``; nothing where it cannot be said."""
+    """What PyMC checks of parameters before it gives a density, each one of ``COMPARED``; nothing where it cannot be said.
+
+    Of a mixture that was written out, that its weights are probabilities.
+    """
+    if likelihood.weights:
+        weights = [_weight(weight, parameters) for weight in likelihood.weights]
+        return [comparison for weight in weights for comparison in (pt.ge(weight, 0.0), pt.le(weight, 1.0))]
     if likelihood.again is None:
         return []
     # Where PyMC rewrites a likelihood to find its density it copies what it is computed from: unknowns are put in afterwards.
@@ -56,10 +63,19 @@ def comparisons_of(likelihood: Likelihood, parameters: list[Variable]) -> list[V
         return []
     checks = [v.owner for v in above([density]) if v.owner and isinstance(v.owner.op, CheckParameterValue)]
     stated = [comparison for check in checks for condition in check.inputs[1:] for comparison in _comparisons(condition)]
+    known = {*own, *above(parameters)}
     return [
         substitute(comparison, own) for comparison in stated
-        if all(v in own or isinstance(v, Constant) for v in above([comparison]) if v.owner is None)
+        if all(v in known or isinstance(v, Constant) for v in above([comparison]) if v.owner is None)
     ]  # fmt: skip
+
+
+def _weight(weight: Written, parameters: list[Variable]) -> Variable:
+    """A weight as an expression of those parameters that it rests on alone."""
+    rests_on = set(above([weight.graph]))
+    value, *vectors = weight.vectors
+    own = [(vector, parameter) for vector, parameter in zip(vectors, parameters, strict=True) if vector in rests_on]
+    return Written((value, *(vector for vector, _ in own)), weight.graph)(pt.zeros(()), *(parameter for _, parameter in own))
 
 
 def only_where_possible(likelihood: NoisyLikelihood) -> NoisyLikelihood:
