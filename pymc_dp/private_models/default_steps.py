@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 import pymc as pm
 
+from pymc_dp.private_models.events import jittered_unknowns
 from pymc_dp.private_models.nutpie_draws import takes_nutpie
 from pymc_dp.private_models.possible_starts import stopped_at
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
@@ -46,14 +47,15 @@ def suited(released: Given, unknowns: int) -> dict[str, Any]:
 def default_steps(private: pm.Model, released: Given, sampler: Mapping[str, Any], known: bool = False) -> dict[str, Any]:
     """How ``pm.sample`` is to take steps where nothing is said; with ``known`` it is known that it would take nutpie.
 
-    PyMC's own sampler jitters every unknown by up to 1, ten times at most: where a likelihood has no density at some values, chains start
-    without.
+    PyMC's own sampler jitters every unknown by up to 1, ten times at most: where a likelihood has no density at some values, or some
+    unknowns are not to be jittered, chains start without.
     """
     chosen = any(sampler.get(name) not in (None, "auto") for name in SET_BY) or not isinstance(sampler.get("initvals"), dict | None)
     if chosen or sampler.get("nuts_sampler") not in (None, "pymc", "nutpie"):
         return {}
     if sampler.get("nuts_sampler") == "pymc" or not (known or takes_nutpie(private)):
-        return {"init": "adapt_diag"} if stopped_at(private) else {}
+        as_they_are = len(jittered_unknowns(private)) < len(private.free_RVs)
+        return {"init": "adapt_diag"} if as_they_are or stopped_at(private) else {}
     shapes = private.eval_rv_shapes()
     unknowns = sum(int(np.prod(shapes[statistic.name])) for statistic in private.value_vars)
     nuts = {name: value for name, value in suited(released, unknowns).items() if sampler.get(name) is None}

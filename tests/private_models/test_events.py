@@ -9,6 +9,7 @@ import pytest
 from checks import EXACT, check_finite, log_density, points, refused
 
 import pymc_dp as pmdp
+from pymc_dp.private_models.default_steps import default_steps
 from pymc_dp.private_models.events import LOSSES, jittered_unknowns
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.nutpie_draws import nutpie_model
@@ -126,6 +127,9 @@ def test_every_start_is_jittered_but_that_of_losses():
     model = model_of(records(), ())
     private = pmdp.rewrite(model, released(model))
     assert set(private.free_RVs) - jittered_unknowns(private) == {private[f"t{LOSSES}"]}
+    by_pymc = {"nuts_sampler": "pymc"}
+    assert default_steps(private, private.privacy, by_pymc) == {"init": "adapt_diag"}, "PyMC's own sampler jitters all or none"
+    assert default_steps(private, private.privacy, by_pymc | {"init": "adapt_full"}) == {}
     with pm.Model() as other:
         pm.Normal("t_losses")  # of a model without losses
     assert jittered_unknowns(other) == set(other.free_RVs)
