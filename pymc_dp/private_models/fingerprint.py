@@ -19,9 +19,9 @@ from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
 
 from pymc_dp.private_models.likelihood import LATENT
-from pymc_dp.private_models.sizes import SIZE
+from pymc_dp.private_models.sizes import MEAN, SIZE
 
-DATA = ("_released", f"{SIZE}_given", f"{LATENT}_given")
+DATA = ("_released", f"{SIZE}_given", f"{MEAN}_given", f"{LATENT}_given")
 """Endings of the names of data that ``rewrite`` adds to a model: what is released, and what rests on it."""
 LIBRARIES = ("pytensor", "pymc", "pymc_dp")
 """Packages whose operations are equal where they do the same; of others' that is not known."""

@@ -1,8 +1,10 @@
 """Numbers of records per cell that are not public: unknowns of the private model, with flat priors.
 
-All numbers are as likely beforehand. What released values say of them decides only where a sampler starts and how long its steps are.
+All numbers are as likely beforehand. What released values say of them decides only where a sampler starts and how long its steps are. Where
+many public cells have few records each, the means of shares over these cells are what is as likely: see ``_means_of_shares``.
 """
 
+from collections.abc import Callable
 from math import lgamma
 from typing import Any
 
@@ -14,12 +16,17 @@ from pymc.logprob.transforms import Transform
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.op import RandomVariable
 
-from pymc_dp.laws.kernel import Kernel
+from pymc_dp.laws.kernel import LEAST, Kernel
 from pymc_dp.laws.shares import shares, shares_back, shares_volume
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 SIZE = "_size"
 """Ending of the names of unknown numbers of records per cell, which are the model's own."""
+
+MEAN = f"{SIZE}_mean"
+"""Ending of the names of the means of shares over public cells."""
+MANY_CELLS = 5
+"""From so many public cells on their shares have unknown means."""
 
 WIDEST_STEP = 1.5
 """The longest step in the logarithm of a size, or in the logit of a share: about the standard deviation if all shares are as likely."""
@@ -136,6 +143,12 @@ def _any_shares(alpha: Variable, near: Variable, size: Variable) -> Variable:
 def _flat_shares(value: Variable, alpha: Variable, near: Variable) -> Variable:
     """Log-density of a flat Dirichlet law. PyMC's own looks at every share and takes two seconds to compile."""
     return pt.full(value.shape[:1], lgamma(alpha.type.shape[-1]))
+
+
+def _shares_about(value: Variable, alpha: Variable, near: Variable) -> Variable:
+    """Log-density (G,) of a Dirichlet law whose concentrations add up to the number of shares, as those of a flat one do."""
+    constant = lgamma(value.type.shape[-1]) - pt.gammaln(alpha).sum(axis=-1)
+    return constant + ((alpha - 1) * pt.log(pt.maximum(value, LEAST))).sum(axis=-1)
 
 
 # ---------- the coordinates of a sampler
@@ -284,14 +297,27 @@ def _noise_of_sizes(noisy: NoisyStatistic) -> float | np.ndarray:
 def shares_near(noisy: NoisyStatistic, counted: bool) -> tuple[np.ndarray, np.ndarray]:
     """Shares (G, V) that released values suggest, and their logits with standard deviations (G, V - 1, 2).
 
-    Only where a sampler starts and how far it steps rests on them. Of equally likely shares every size is nearly exponential; the noise,
-    and what counts move about their sizes, is taken as normal, so a size is a normal variable above 0.
+    Only where a sampler starts and how far it steps rests on them.
+    """
+    released = _released_sizes(noisy).reshape(-1, noisy.private_cells)
+    return _near(released, _noise_of_shares(noisy), noisy.n, counted)
+
+
+def _noise_of_shares(noisy: NoisyStatistic) -> np.ndarray:
+    """Variance (G or 1, 1) of the noise on what ``_released_sizes`` says."""
+    return np.reshape(_noise_of_sizes(noisy), (-1, 1)) ** 2 / np.prod(noisy.noisy.shape[1:-1])
+
+
+def _near(released: np.ndarray, variance: np.ndarray, n: np.ndarray, counted: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What released sizes (G, V), with a variance of their noise, suggest of shares of n (G,) records: see ``shares_near``.
+
+    Of equally likely shares every size is nearly exponential; the noise, and what counts move about their sizes, is taken as normal, so a
+    size is a normal variable above 0.
     """
     from scipy.special import log_ndtr
 
-    noise, V = _noise_of_sizes(noisy), noisy.private_cells
-    released, typical = _released_sizes(noisy).reshape(-1, V), np.maximum(noisy.n, 1)[:, None] / V
-    sd = np.sqrt(noise**2 / np.prod(noisy.noisy.shape[1:-1]) + counted * np.maximum(released, 1.0))
+    typical = np.maximum(n, 1)[:, None] / released.shape[1]
+    sd = np.sqrt(variance + counted * np.maximum(released, 1.0))
     middle = released / sd - sd / typical
     above = np.maximum(middle, -FAR_BELOW)
     steep = np.exp(-0.5 * above**2 - log_ndtr(above)) / np.sqrt(2 * np.pi)
@@ -364,14 +390,42 @@ def most_kept(noisy: NoisyStatistic) -> np.ndarray:
 
 
 def _sizes_of_shares(private: pm.Model, noisy: NoisyStatistic, counted: bool) -> Variable:
-    """Sizes that add up to public ones. The prior is flat on the simplex of each: theory in docs/theory.md."""
+    """Sizes that add up to public ones. The prior is flat on the simplex of each, or about means that are: theory in docs/theory.md."""
     name, V = noisy.variable, noisy.private_cells
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
-    shares, near = shares_near(noisy, counted)
-    share = pm.CustomDist(
-        f"{name}{SIZE}", np.ones(V), pm.Data(f"{name}{SIZE}_given", near, shape=near.shape), dist=_any_shares, logp=_flat_shares,
-        signature="(v),(w,e)->(v)", dims=(f"{name}_group", f"{name}_kind"), transform=Shares(),
-        support_point=lambda *_: pt.constant(shares),
-    )  # fmt: skip
+    together = _is_drowned(noisy)
+    alpha = V * _means_of_shares(private, noisy) if together else np.ones(V)
+    dims = (f"{name}_group", f"{name}_kind")
+    share = _shares(f"{name}{SIZE}", alpha, shares_near(noisy, counted), dims, _shares_about if together else _flat_shares)
     return (share * noisy.n[:, None]).reshape((-1, *[1] * (noisy.noisy.ndim - 2)))
+
+
+def _shares(name: str, alpha: Any, told: tuple[np.ndarray, np.ndarray], dims: tuple[str, ...], logp: Callable[..., Variable]) -> Variable:
+    """Shares (G, V) that begin where released values put them."""
+    shares, near = told
+    return pm.CustomDist(
+        name, alpha, pm.Data(f"{name}_given", near, shape=near.shape), dist=_any_shares, logp=logp, signature="(v),(w,e)->(v)", dims=dims,
+        transform=Shares(), support_point=lambda *_: pt.constant(shares),
+    )  # fmt: skip
+
+
+def _is_drowned(noisy: NoisyStatistic) -> bool:
+    """Whether many public cells have fewer records for a private cell than twice the noise on their number, so that priors speak for all.
+
+    It rests on what is public: numbers of records and the scale of noise.
+    """
+    typical = np.median(noisy.n) / noisy.private_cells
+    return len(noisy.n) >= MANY_CELLS and bool(np.sqrt(np.median(_noise_of_shares(noisy))) > typical / 2)
+
+
+def _means_of_shares(private: pm.Model, noisy: NoisyStatistic) -> Variable:
+    """What shares (V,) are on the average of all public cells: all means are as likely.
+
+    A flat prior for every cell by itself would say of many together that half of all records are in each of two private cells.
+    """
+    name, released = f"{noisy.variable}{MEAN}", _released_sizes(noisy).reshape(-1, noisy.private_cells)
+    variance = (_noise_of_shares(noisy) + np.zeros((len(noisy.n), 1))).sum(axis=0, keepdims=True)
+    told = _near(released.sum(axis=0, keepdims=True), variance, noisy.n.sum(keepdims=True), counted=True)
+    private.add_coord(f"{name}_all", length=1)
+    return _shares(name, np.ones(noisy.private_cells), told, (f"{name}_all", f"{noisy.variable}_kind"), _flat_shares)[0]
