@@ -282,10 +282,8 @@ ANALYSES = {
         draws=1000,
         told=homes_on_the_first_floor,
         remark=(
-            "How many homes of a county are on which floor is not public. Its prior is flat for each county by itself, and 85 such"
-            " priors together say that half of all homes are on each floor; with about ten homes a county, noise leaves much of that"
-            " standing. In truth {exact:.0%} were measured on the first floor; posterior means of that share: {found}. The other"
-            " unknowns are drawn with it, so at small epsilons these intervals deserve less trust than the other noise-aware ones."
+            "How many homes of a county are on which floor is not public: it is drawn with the other unknowns, its shares about a mean that"
+            " all counties have in common. {exact:.0%} were measured on the first floor; posterior means of that share: {found}."
         ),
     ),
     "wages": Analysis(

@@ -2231,6 +2231,26 @@ MUTANTS = (
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
+        "flat shares in many small public cells", "private_models/sizes.py", "    together = _is_drowned(noisy)\n", "    together = False\n",
+        "many priors together say little", "test_means_of_shares.py::test_shares_vary_about_means_as_a_dirichlet_law_says[2]",
+    ),
+    Mutant(
+        "concentrations that add up to 1", "private_models/sizes.py", "alpha = V * _means_of_shares(private, noisy)", "alpha = _means_of_shares(private, noisy)",
+        "shares are as far apart as flat ones are", "test_means_of_shares.py::test_shares_vary_about_means_as_a_dirichlet_law_says[3]",
+    ),
+    Mutant(
+        "means of shares where noise is small", "private_models/sizes.py", "bool(noise > SMALL * typical)", "bool(noise > 0)",
+        "a model has no unknown that it does not need", "test_means_of_shares.py::test_elsewhere_there_is_none[little noise]",
+    ),
+    Mutant(
+        "means of shares of few cells", "private_models/sizes.py", "return len(noisy.n) >= MANY_CELLS and ", "return ",
+        "a model has no unknown that it does not need", "test_means_of_shares.py::test_elsewhere_there_is_none[few public cells]",
+    ),
+    Mutant(
+        "where means of shares start as a constant", "private_models/fingerprint.py", 'f"{MEAN}_given", ', "",
+        "another release needs nothing compiled again", "test_means_of_shares.py::test_another_release_needs_nothing_compiled_again",
+    ),
+    Mutant(
         "the units of logits", "laws/shares.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),

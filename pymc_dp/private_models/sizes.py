@@ -27,6 +27,8 @@ MEAN = f"{SIZE}_mean"
 """Ending of the names of the means of shares over public cells."""
 MANY_CELLS = 5
 """From so many public cells on their shares have unknown means."""
+SMALL = 0.25
+"""Noise, times the root of the number of public cells, in units of what a private cell holds, that flat priors may be combined with."""
 
 WIDEST_STEP = 1.5
 """The longest step in the logarithm of a size, or in the logit of a share: about the standard deviation if all shares are as likely."""
@@ -411,12 +413,15 @@ def _shares(name: str, alpha: Any, told: tuple[np.ndarray, np.ndarray], dims: tu
 
 
 def _is_drowned(noisy: NoisyStatistic) -> bool:
-    """Whether many public cells have fewer records for a private cell than twice the noise on their number, so that priors speak for all.
+    """Whether flat priors of many public cells would move the mean of their shares by much of what noise leaves unknown of it.
 
-    It rests on what is public: numbers of records and the scale of noise.
+    With noise of standard deviation r in units of what a private cell of a public one holds, a flat prior moves a share by about
+    r^2 / (1 + r^2) of its distance from the others', whatever the number G of public cells, while the noise on the mean of all is
+    r / sqrt(G). So r sqrt(G) is asked to be small. It rests on what is public: numbers of records and the scale of noise.
     """
     typical = np.median(noisy.n) / noisy.private_cells
-    return len(noisy.n) >= MANY_CELLS and bool(np.sqrt(np.median(_noise_of_shares(noisy))) > typical / 2)
+    noise = np.sqrt(np.median(_noise_of_shares(noisy)) * len(noisy.n))
+    return len(noisy.n) >= MANY_CELLS and bool(noise > SMALL * typical)
 
 
 def _means_of_shares(private: pm.Model, noisy: NoisyStatistic) -> Variable:

@@ -32,7 +32,7 @@ def private_of(model, epsilon=1.0, levels=2):
 
 @pytest.mark.parametrize(
     ("settings", "epsilon"),
-    [({"groups": 4}, 1.0), ({"groups": 30, "each": 40}, 4.0), ({"groups": 30}, 50.0)],
+    [({"groups": 4}, 1.0), ({"groups": 30, "each": 40}, 8.0), ({"groups": 30}, 50.0)],
     ids=["few public cells", "many records", "little noise"],
 )
 def test_elsewhere_there_is_none(settings, epsilon):
