@@ -227,6 +227,29 @@ def waits(rng, N, truth):
     return {"rows": rng.exponential(np.exp(-truth["mu"] - truth["tau"] * np.repeat(rng.normal(size=N // 3), 3)))}
 
 
+IN_COUNTIES, FIRST_FLOOR = np.random.default_rng(85).integers(4, 20, 40), 0.15
+"""Records of each of 40 counties, and how many of them are on the first floor."""
+
+
+def in_counties(N: int):
+    """Few records in each of many public groups, with a private level each that has an effect."""
+    g = np.repeat(np.arange(len(IN_COUNTIES)), IN_COUNTIES)
+    with pm.Model(coords={"county": range(len(IN_COUNTIES))}) as model:
+        mu, tau, b = pm.Normal("mu", 0, 1), pm.HalfNormal("tau", 0.5), pm.Normal("b", 0, 1)
+        county = mu + tau * pm.Normal("z", 0, 1, dims="county")
+        floor = pm.Data("floor", np.arange(N) % 2)
+        pm.Bernoulli("y", logit_p=county[g] + b * floor, observed=rows(N, "int64"))
+    return model, {"public": ["county"], "bounds": {"floor": {0, 1}}}
+
+
+def on_floors(rng, N, truth):
+    g = np.repeat(np.arange(len(IN_COUNTIES)), IN_COUNTIES)
+    share = rng.beta(6 * FIRST_FLOOR, 6 * (1 - FIRST_FLOOR), len(IN_COUNTIES))
+    floor = (rng.random(N) < share[g]).astype(int)
+    county = rng.normal(truth["mu"], truth["tau"], len(IN_COUNTIES))
+    return {"floor": floor, "rows": (rng.random(N) < 1 / (1 + np.exp(-county[g] - truth["b"] * floor))).astype(int)}
+
+
 # ---------- linear
 def linear(F: int, bounds: dict, mean: Callable | None = None):
     """A normal response about an intercept and F slopes."""
@@ -477,6 +500,9 @@ CASES: dict[str, Hard] = {
     "two responses, gaussian": Hard(about_covariates, COVARIED, pairs_about_covariates, (1000,), arguments=GAUSSIAN),
     "dirichlet": Hard(
         shares, {"a": np.array([2.0, 3.0, 5.0])}, lambda rng, N, t: {"rows": rng.dirichlet(t["a"], N)}, (100, 1000), (1.0, 5.0)
+    ),
+    "private levels in 40 public groups": Hard(
+        in_counties, {"mu": 0.5, "tau": 0.4, "b": -1.0}, on_floors, (int(IN_COUNTIES.sum()),), (1.0, 4.0)
     ),
     "groups of 1 to 300": Hard(uneven, BY_GROUP, in_groups, (578,), (0.3, 1.0, 5.0)),
     "private groups, ages apart": Hard(by_employment, {"a": np.array([0.0, 1, -1]), "b": 1.0, "sigma": 1.0}, of_ages),
