@@ -7,7 +7,7 @@ import numpy as np
 from pymc_dp.laws.counts import _log_noise, _window_start
 from pymc_dp.laws.sums import _determined_pair, _log_between, _log_erfcx, _mean_to_end, _scores, _tail
 
-BELOW = 40.0
+BELOW = 30.0
 """Numbers of events whose terms are so many nats below another's are left out."""
 
 
@@ -64,11 +64,12 @@ def events_of_unknown(z, n, log_event, log_other, mean, variance, length, noise,
         whole = np.rint(n[i])
         start = _window_start((z[i, 0] + z[i, 1]) / 2, whole + 1, length)
         many = int(min(length, whole + 2 - start))
-        best, first = -np.inf, 0
+        best, first, ways = -np.inf, 0, lgamma(whole + 1) - lgamma(start + 1) - lgamma(whole - start + 1)
         for j in range(many):
             s = start + j
-            shares[j], slopes[j], others[j] = _share_of_events(s, n[i] - whole, whole, z[i, 2], log_event[i], log_other[i], noise)
+            shares[j], slopes[j], others[j] = _share_of_events(s, ways, n[i] - whole, whole, z[i, 2], log_event[i], log_other[i], noise)
             shares[j] += _at_most(z[i, 0] + z[i, 1] - 2 * s, b, normal)
+            ways += np.log(max(whole - s, 1.0) / (s + 1))
             if shares[j] > best:
                 best, first = shares[j], j
         top, total, sizes, events, rest, of_mean, of_variance = -np.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -96,11 +97,13 @@ def events_of_unknown(z, n, log_event, log_other, mean, variance, length, noise,
     return value, by_n, by_event, by_other, by_mean, by_variance
 
 
-def _share_of_events(s, beyond, whole, z, log_event, log_other, noise):
+def _share_of_events(s, ways, beyond, whole, z, log_event, log_other, noise):
     """Log-probability of s events and of the others' noisy number; its derivative by n, and how many others there are on average.
 
-    Of whole - 1, whole and whole + 1 records the shares are those of a quadratic spline of beyond = n - whole, in [-1/2, 1/2].
+    Of whole - 1, whole and whole + 1 records the shares are those of a quadratic spline of beyond = n - whole, in [-1/2, 1/2]. ``ways``
+    is the logarithm of how many choices of s of whole records there are.
     """
+    ways = ways if s <= whole else 0.0
     top, total, slope, rest = -np.inf, 0.0, 0.0, 0.0
     for k in range(3):
         many = max(whole + k - 1, 0.0)
@@ -112,12 +115,16 @@ def _share_of_events(s, beyond, whole, z, log_event, log_other, noise):
             share = change**2 / 2
         if others < 0 or share <= 0:
             continue
-        term = lgamma(many + 1) - lgamma(s + 1) - lgamma(others + 1) + s * log_event + others * log_other
-        term += _log_noise(z - 2 * others, noise)
+        ratio = 1.0  # of how many choices there are of so many records, to those of whole ones
+        if many < whole:
+            ratio = (whole - s) / whole
+        elif many > whole >= s:
+            ratio = many / others
+        term = ways + s * log_event + others * log_other + _log_noise(z - 2 * others, noise)
         if term > top:
             shrink = np.exp(top - term)
             total, slope, rest, top = total * shrink, slope * shrink, rest * shrink, term
-        weight = np.exp(term - top)
+        weight = np.exp(term - top) * ratio
         total += share * weight
         slope += change * weight
         rest += share * weight * others
