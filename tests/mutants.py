@@ -974,6 +974,14 @@ MUTANTS = (
         "s * log_event[i]", "the number of events is binomial", "test_law_of_events.py::test_it_is_the_sum_over_every_number_of_events[4.0-laplace]",
     ),
     Mutant(
+        "unknown numbers of records cut", "laws/event_loops.py", "whole = np.rint(n[i])", "whole = np.trunc(n[i])",
+        "the law is smooth in an unknown number", "test_law_of_events.py::test_of_an_unknown_number_it_is_that_of_three_whole_numbers[4.0-laplace]",
+    ),
+    Mutant(
+        "few events of an unknown number taken as normal", "laws/law.py", "law.events if basis == events.IN_CELLS else None", "None",
+        "few events are no normal number", "test_censored_sums.py::test_few_events_of_an_unknown_number_of_records_are_no_normal_number[private cells-laplace]",
+    ),
+    Mutant(
         "times that end at the limit alone", "families/exponential.py", "return limit if domain.lower < limit < domain.upper else domain.upper",
         "return limit", "times end at a bound before the limit", "test_censored_sums.py::test_times_are_censored_at_a_bound_below_the_limit",
     ),

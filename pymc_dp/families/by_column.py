@@ -4,12 +4,13 @@ One record has one value in every column. Shapes: C columns in all, G cells, K s
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity
+from pymc_dp.laws.events import Events
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Law, Moments
 
@@ -94,7 +95,7 @@ class ByColumn(Family):
         means = tuple(_beside(several, shape) for several in zip(*(part.mean for part in moments), strict=True))
         rows = zip(*(part.covariance for part in moments), strict=True)
         covariance = tuple(tuple(_beside(several, shape) for several in zip(*row, strict=True)) for row in rows)
-        return Moments(n, means, covariance, squares=moments[0].squares)
+        return Moments(n, means, covariance, squares=moments[0].squares, events=_events([part.events for part in moments], shape))
 
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Noisy sums of every column moved into the set that n records can produce there."""
@@ -122,6 +123,14 @@ def _shape(parameter: Tensor) -> tuple[int, ...]:
     """The shape (G, *C) of a parameter, G being what is left where it is not fixed."""
     first, *columns = parameter.type.shape
     return (first or -1, *columns)
+
+
+def _events(parts: Sequence[Events | None], shape: tuple[int, ...]) -> Events | None:
+    """The law of events of all columns; None where one has none."""
+    of_columns = [part for part in parts if part is not None]
+    if len(of_columns) < len(parts):
+        return None
+    return Events(*(_beside([getattr(part, field.name) for part in of_columns], shape) for field in fields(Events)))
 
 
 def _beside(parts: Sequence[Tensor], shape: tuple[int, ...]) -> Tensor:

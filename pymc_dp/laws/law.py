@@ -78,7 +78,8 @@ class Moments:
 
     ``mean[i]`` and ``covariance[i][j]`` (i >= j) are those of one record's statistic and broadcast to (G, *C), as ``n`` does.
     Where ``basis`` is given, what was summed are the K combinations basis[k][0] + sum_i basis[k][i] t_i. With ``squares`` there are two
-    statistics, a value and its square. With ``events`` there are two as well: what an event adds, and whether a record is one.
+    statistics, a value and its square. With ``events`` there are two as well: what an event adds, and whether a record is one; the basis
+    is then ``events.IN_CELLS``, or none.
     """
 
     n: Tensor
@@ -159,7 +160,7 @@ def in_cells(law: Law, basis: tuple[tuple[float, ...], ...], sizes: Tensor) -> L
             covariance = tuple(tuple(each * (p[i] * (1 - p[i]) if i == j else -p[i] * p[j]) for j in range(i + 1)) for i in range(K))
             return Moments(sizes, tuple(each * entry for entry in p), covariance, basis)
         case Moments():
-            return Moments(sizes, law.mean, law.covariance, basis)
+            return Moments(sizes, law.mean, law.covariance, basis, events=law.events if basis == events.IN_CELLS else None)
     raise TypeError(type(law))
 
 
@@ -206,8 +207,8 @@ def plan(law: Law, noisy: np.ndarray, n: np.ndarray, noise: Noise, *, whole: boo
         case Moments():
             if law.squares and few_records.few(n, noise):
                 return Plan("squares")
-            few_events = law.events is not None and law.basis is None and events.few(noisy, n)
-            if few_events and (length := _window(noise, int(n.max()))) <= 2 * WINDOW + 1:
+            most = int(n.max()) if law.basis is None else LARGE
+            if law.events and events.few(noisy, n) and (length := _window(noise, most)) <= 2 * WINDOW + 1:
                 return Plan("events", length=length)
             if noise.gaussian or K == 1:
                 return Plan("normal")
@@ -336,7 +337,7 @@ def simulated(law: Law, noise: Noise | None, shape: tuple[int, ...]) -> Tensor:
             exact = at_most.simulated(law, shape)
         case Moments(squares=True):
             exact = few_records.simulated(law.of_squares, shape)
-        case Moments(events=Events() as of_event, basis=None):
+        case Moments(events=Events() as of_event):
             exact = events.simulated(of_event, law.n, shape)
         case Moments():
             sums = _sums(law, pm.Normal.dist(shape=(*shape[:-1], len(law.mean))))

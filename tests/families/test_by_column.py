@@ -1,5 +1,6 @@
 """Columns with bounds of their own: what is counted, how far a record moves it, its law, and what is refused."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,9 +14,12 @@ from checks import EXACT, check_finite, check_no_records, log_density, refused, 
 import pymc_dp as pmdp
 from pymc_dp.families.by_column import ByColumn
 from pymc_dp.families.family import Domain, named
+from pymc_dp.laws import law as laws
+from pymc_dp.laws.events import IN_CELLS
 from pymc_dp.laws.law import Moments
 from pymc_dp.models.spec import Likelihood, Placeholder
 from pymc_dp.plans.plan import planned
+from pymc_dp.private_models.likelihood import law_of, plan_of
 from pymc_dp.releases.release import Release
 from pymc_dp.releases.statistics import Cells
 from pymc_dp.releases.totals import clamped, exact_totals
@@ -147,6 +151,35 @@ def test_the_law_is_that_of_every_column(name):
         np.testing.assert_allclose(
             density[:, c], family.log_likelihood(sums, pt.constant(n), alone(domain, c), *own).eval()[:, 0], rtol=1e-12
         )
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_few_events_are_no_normal_number_in_columns_either(levels):
+    """The density of two columns is that of each by itself, and every number of events is summed over."""
+    model = _censored(levels)
+    bounds = {"t": [(0, 4), (0, 2)]} | ({"g": (0, 2)} if levels > 1 else {})
+    [statistic] = pmdp.release(model, epsilon=4.0, bounds=bounds, missing={}).statistics
+    n = pt.constant(np.full((levels, 1), 83.0 / levels))
+    rate = np.random.default_rng(0).uniform(0.01, 0.1, (levels, 2))
+    law = law_of(statistic, [pt.constant(1 / rate), pt.constant(np.full((levels, 2), 4.0))], n)
+    plan = plan_of(statistic, law, np.full((levels, 1), 83.0 / levels))
+    assert plan.form == "events"
+    both = laws.log_density(law, pt.constant(statistic.values), statistic.noise, plan).eval()
+    for c, ends in enumerate(statistic.domain.columns):
+        domain = replace(statistic.domain, lower=ends[0], upper=ends[1], columns=())
+        one_column = named("CensoredExponential").law(domain, n, pt.constant(1 / rate[:, c : c + 1]), pt.constant(4.0))
+        one_column = laws.in_cells(one_column, IN_CELLS, n) if levels > 1 else one_column
+        own = laws.log_density(one_column, pt.constant(statistic.values[:, c : c + 1]), statistic.noise, plan).eval()
+        np.testing.assert_allclose(both[:, c], own[:, 0], rtol=1e-10)
+
+
+def _censored(levels):
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 40, shape=(3, 2) if levels > 1 else 2)
+        rate = rate[pm.Data("g", np.arange(N) % 3)] if levels > 1 else rate
+        times = np.minimum(np.random.default_rng(1).exponential(30, (N, 2)), 4.0)
+        pm.Censored("t", pm.Exponential.dist(rate), lower=None, upper=4.0, observed=times)
+    return model
 
 
 # ---------- whole models

@@ -38,6 +38,11 @@ EVENTS = (
     *map(np.array, ([-1.2, -0.5, -3.0], [-0.4, -0.9, -0.05], [0.1, -0.3, 0.0], [0.3, 0.2, 0.33])),
 )  # fmt: skip
 """Three cells of 4 to 50 records, of which a share are events."""
+UNKNOWN = (
+    np.array([[1.6, 3.4, 14.0], [34.0, 26.7, 40.1], [-0.6, -0.3, 7.0], [0.2, 0.9, -0.5]]), np.array([9.3, 50.8, 4.4, 0.3]),
+    *map(np.array, ([-1.2, -0.5, -3.0, -0.1], [-0.4, -0.9, -0.05, -2.3], [0.1, -0.3, 0.0, 0.2], [0.3, 0.2, 0.33, 0.1])),
+)  # fmt: skip
+"""Four cells of an unknown number of records."""
 FAR = (
     np.array([[1000.0, 500.0], [5000.0, -3000.0], [5000.0, 0.0], [15_000.0, 3000.0], [-200.0, 9000.0]]), np.zeros(5), np.zeros(5),
     np.full(5, 4900.0), np.array([-4400.0, 4400.0, 4400.0, -4400.0, 500.0]), np.full(5, 4900.0),
@@ -116,6 +121,10 @@ EXAMPLES = [
     (recursions.window_sum, (1, 2), WINDOWS),
     *(
         (event_loops.events_plus_noise, (2, 3, 4, 5), [*EVENTS, np.array(61), noise, np.array(0.7), np.array(float(gaussian))])
+        for gaussian, noise in enumerate(NOISE)
+    ),
+    *(
+        (event_loops.events_of_unknown, (1, 2, 3, 4, 5), [*UNKNOWN, np.array(61), noise, np.array(0.7), np.array(float(gaussian))])
         for gaussian, noise in enumerate(NOISE)
     ),
     *((limited.counts_at_most, (1,), [released(P), 1.1 * N[:, None] * P, N, np.array(61), noise]) for noise in NOISE),

@@ -3,9 +3,11 @@
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.graph.traversal import ancestors
 
 import pymc_dp as pmdp
 from pymc_dp.families.grid import POINTS
+from pymc_dp.laws.event_loops import events_of_unknown
 
 T = np.array([0.5, 1.5, 2.25, 4.0, 4.0, 4.0, 3.5, 0.25])
 
@@ -67,3 +69,23 @@ def test_a_model_with_another_limit_is_none_of_the_release(exact_seam):
     released = pmdp.release(censored(), epsilon=1.0, bounds={"t": (0, 4)}, missing={})
     with pytest.raises(pmdp.Refusal, match="upper"):
         pmdp.rewrite(censored(upper=5.0), released)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("setting", ["private cells", "private number", "some left out"])
+def test_few_events_of_an_unknown_number_of_records_are_no_normal_number(setting, mechanism):
+    """Their law sums over every number of events, so that no exact sum is latent; density and slopes are finite where chains start."""
+    with pm.Model() as model:
+        rate = pm.Gamma("rate", 2, 1, shape=2)[pm.Data("g", np.arange(8) % 2)] if setting == "private cells" else pm.Gamma("rate", 2, 1)
+        pm.Censored("t", pm.Exponential.dist(rate), lower=None, upper=4.0, observed=T)
+    arguments = {
+        "private cells": {"bounds": {"t": (0, 4), "g": (0, 1)}, "missing": {}},
+        "private number": {"bounds": {"t": (0, 4)}, "missing": {}, "neighbours": "add_remove"},
+        "some left out": {"bounds": {"t": (0, 4)}, "missing": ["t"]},
+    }[setting]
+    private = pmdp.privatize(model, epsilon=2.0, mechanism=mechanism, **({"delta": 1e-6} if mechanism == "gaussian" else {}), **arguments)
+    assert {variable.name for variable in private.free_RVs} == {"rate", "t_size"}
+    variables = ancestors([private.logp()])
+    assert any(v.owner is not None and getattr(v.owner.op, "loop", None) is events_of_unknown for v in variables)
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
+    assert np.isfinite(private.compile_dlogp(mode="FAST_COMPILE")(private.initial_point())).all()
