@@ -1292,6 +1292,39 @@ MUTANTS = (
         "a narrow component keeps its weight", "test_written_mixtures.py::test_mixtures_are_read_however_they_are_written[logaddexp]",
     ),
     Mutant(
+        "a mixture of a CustomDist integrated as a whole", "models/binned.py", "elif components := components_of_custom(density, parameters):",
+        "elif components := ():", "a narrow component keeps its weight",
+        "test_written_mixtures.py::test_a_component_keeps_its_weight_where_the_other_is_computed_from_it",
+    ),
+    Mutant(
+        "weights of a CustomDist that need not add up", "models/custom_formulas.py", "if len(found) < 2 or not add_up(", "if len(found) < 2 or not (lambda _: True)(",
+        "probabilities add up to 1", "test_written_mixtures.py::test_weights_of_a_custom_dist_that_do_not_add_up_are_refused",
+    ),
+    Mutant(
+        "weights of a CustomDist by the names of its parameters", "models/custom_formulas.py", "add_up([substitute(weight, dict(as_in_model)) for", "add_up([weight for",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_a_mixture_in_a_custom_dist_is_read_as_one[logaddexp-a Dirichlet]",
+    ),
+    Mutant(
+        "checks that raise where a density is tried out", "models/binned.py", "check_density(density.unchecked(), parameters)", "check_density(density, parameters)",
+        "what can be released is", "test_written_mixtures.py::test_densities_of_pymc_with_checks_of_parameters_may_stand_in_a_custom_dist",
+    ),
+    Mutant(
+        "factors of a sum left out", "models/log_sums.py", "pt.add(*others, term) if others else term", "term",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_factors_are_distributed_over_terms[a factor of all]",
+    ),
+    Mutant(
+        "a weight is one factor", "models/written_mixtures.py", "for many in range(1, len(known) + 1) for places", "for many in (1,) for places",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_factors_are_distributed_over_terms[weights that are products]",
+    ),
+    Mutant(
+        "a divisor taken for a factor", "models/log_sums.py", "*(-factor for factor in factors_of(_log(operands[1])))]", "*factors_of(_log(operands[1]))]",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_factors_are_distributed_over_terms[a quotient]",
+    ),
+    Mutant(
+        "a mixture in a mixture is one component", "models/written_mixtures.py", "        if terms and left >= 0:", "        if terms and len(factors) == 1:",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_other_mixtures[a weight of a mixture in a mixture]",
+    ),
+    Mutant(
         "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
         "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
     ),

@@ -20,7 +20,6 @@ from pymc.logprob.transforms import CircularTransform, LogOddsTransform, LogTran
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Variable
-from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
@@ -28,11 +27,11 @@ from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
+from pymc_dp.models.custom_formulas import components_of_custom, one_by_one
 from pymc_dp.models.interval_nodes import nodes_between, sums_between
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.opaque import operation_problem
-from pymc_dp.models.reduction import Reduction
-from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
+from pymc_dp.models.structure import Unreduced, untruncated
 from pymc_dp.models.tabulated import Parametrised, number_in, on_grid
 
 SYMBOLIC = tuple(
@@ -150,10 +149,10 @@ def _custom(random: Variable) -> Parametrised:
     parameters = tuple(operation.dist_params(random.owner))
     if operation.ndim_supp or any(operation.ndims_params):
         raise Unreduced("its likelihood is a CustomDist of vectors. Bins are for single numbers")
-    density = _one_by_one(pm.logp, operation, len(parameters))
+    density = one_by_one(pm.logp, operation, len(parameters))
     if density is None:
         raise Unreduced("its likelihood is a CustomDist without a density. Write one: pm.CustomDist(..., logp=...)")
-    cores, distribution = (0,) * len(parameters), _one_by_one(pm.logcdf, operation, len(parameters))
+    cores, distribution = (0,) * len(parameters), one_by_one(pm.logcdf, operation, len(parameters))
     whole, between = np.dtype(operation.dtype).kind != "f", _by_density(density, (-np.inf, np.inf))
     if distribution is not None:
         by_distribution = _by_distribution(distribution)
@@ -162,8 +161,10 @@ def _custom(random: Variable) -> Parametrised:
         raise Unreduced("its CustomDist is of whole numbers, of which bins hold several. Give it logcdf=, too")
     elif operation_problem(operation, lambda thing: False):  # of an array that may hold records not even the integral may be looked at
         raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
+    elif components := components_of_custom(density, parameters):
+        between = _of_components(components)
     else:
-        check_density(density, parameters)
+        check_density(density.unchecked(), parameters)
     return Parametrised(parameters, cores, lambda *ps: operation(*ps), between=between)
 
 
@@ -186,34 +187,6 @@ def _of_components(components: Sequence[tuple[Written, Written]]) -> Callable[..
         return pt.add(*parts)
 
     return between
-
-
-def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Callable[..., Tensor] | None:
-    """A function of the user's, of a value and parameters that are numbers, for arrays of them; None where there is none.
-
-    The user's graph is made for vectors, and read as parameters are: each entry must rest on the same entries of the vectors alone.
-    """
-    vectors = [pt.dvector(f"argument_{k}") for k in range(1 + many)]
-    arrays: dict[Variable, Variable] = {vector: pt.as_tensor_variable(np.zeros(2)) for vector in vectors}
-    try:
-        graph = of(operation(*vectors[1:]), vectors[0])
-    except NotImplementedError:
-        return None
-    if arrays_above([graph], through_unknowns=True):
-        raise Unreduced("the density of its CustomDist holds an array. Write it with its parameters and plain numbers")
-    if graph.type.ndim != 1:
-        raise Unreduced("the density of its CustomDist is not one number a value. Leave sums over values to PyMC")
-    try:
-        Reduction((), lambda array: "value").parameter(substitute(graph, arrays, (CheckAndRaise,)), 0)
-    except Unreduced:
-        raise Unreduced("the density of its CustomDist may mix values. Write it with arithmetic on one value at a time") from None
-
-    def on_arrays(value: Tensor, *parameters: Tensor) -> Tensor:
-        whole = sum(parameters, value * 1.0) * 0.0
-        flat = [(argument + pt.zeros_like(whole)).reshape((-1,)) for argument in (value, *parameters)]
-        return substitute(graph, dict(zip(vectors, flat, strict=True))).reshape(whole.shape)
-
-    return on_arrays
 
 
 # ---------- distributions made of others
