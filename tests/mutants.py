@@ -1325,6 +1325,42 @@ MUTANTS = (
         "a narrow component keeps its weight", "test_written_mixtures.py::test_other_mixtures[a weight of a mixture in a mixture]",
     ),
     Mutant(
+        "densities of users' own that nobody knows", "models/binned.py", "None if integrand is None else (integrand, k))", "None)",
+        "a component that is lost is told of", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_custom_dist]",
+    ),
+    Mutant(
+        "a density in a Potential that nobody knows", "models/binned.py", "(-np.inf, np.inf), integral_of(operation.density, parameters))", "(-np.inf, np.inf))",
+        "a component that is lost is told of", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_potential]",
+    ),
+    Mutant(
+        "every density integrates to 1", "models/integrands.py", "axis=1) / self.whole", "axis=1)",
+        "a factor is no loss", "test_missed_mass.py::test_a_factor_is_no_loss",
+    ),
+    Mutant(
+        "whatever quadrature misses is told of", "private_models/missed_mass.py", "right = seen & (", "right = (~seen & seen) & (",
+        "what dividing by the sum mends is not told of", "test_missed_mass.py::test_a_density_that_is_narrow_as_a_whole_is_not_told_of[0.02]",
+    ),
+    Mutant(
+        "what no rule finds is right", "private_models/missed_mass.py", "right = seen & (", "right = (seen | ~seen) & (",
+        "what is not known is told of", "test_missed_mass.py::test_what_no_rule_finds_is_told_of",
+    ),
+    Mutant(
+        "few draws are told of", "private_models/missed_mass.py", "OFTEN = 0.01", "OFTEN = 0.005",
+        "one draw in a hundred is no reason to warn", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_mixture]",
+    ),
+    Mutant(
+        "how many records there are is no matter", "private_models/missed_mass.py", "(np.sqrt(records) * far > MATTERS)", "(far > MATTERS)",
+        "what records cannot tell is not told of", "test_missed_mass.py::test_how_far_off_is_too_far_depends_on_the_number_of_records",
+    ),
+    Mutant(
+        "the first cell stands for all", "private_models/missed_mass.py", "rows = by_draw[looked_at, far[looked_at].argmax(axis=1)]", "rows = by_draw[looked_at, 0]",
+        "what is lost of one cell is told of", "test_missed_mass.py::test_what_is_lost_of_one_cell_is_told_of",
+    ),
+    Mutant(
+        "a finer rule that is none", "models/integrands.py", "points = self._finer() if finer else self.points", "points = self.points",
+        "what dividing by the sum mends is not told of", "test_missed_mass.py::test_the_finer_rule_finds_what_is_a_six_hundredth_as_wide_as_a_bin",
+    ),
+    Mutant(
         "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
         "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
     ),

@@ -28,6 +28,7 @@ from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
 from pymc_dp.models.custom_formulas import components_of_custom, one_by_one
+from pymc_dp.models.integrands import Integrand, integral_of
 from pymc_dp.models.interval_nodes import nodes_between, sums_between
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.opaque import operation_problem
@@ -153,7 +154,7 @@ def _custom(random: Variable) -> Parametrised:
     if density is None:
         raise Unreduced("its likelihood is a CustomDist without a density. Write one: pm.CustomDist(..., logp=...)")
     cores, distribution = (0,) * len(parameters), one_by_one(pm.logcdf, operation, len(parameters))
-    whole, between = np.dtype(operation.dtype).kind != "f", _by_density(density, (-np.inf, np.inf))
+    whole = np.dtype(operation.dtype).kind != "f"
     if distribution is not None:
         by_distribution = _by_distribution(distribution)
         between = (lambda points, *ps: by_distribution(np.floor(points), *ps)) if whole else by_distribution
@@ -164,7 +165,9 @@ def _custom(random: Variable) -> Parametrised:
     elif components := components_of_custom(density, parameters):
         between = _of_components(components)
     else:
-        check_density(density.unchecked(), parameters)
+        unchecked = density.unchecked()
+        check_density(unchecked, parameters)
+        between = _by_density(density, (-np.inf, np.inf), integral_of(unchecked, parameters))
     return Parametrised(parameters, cores, lambda *ps: operation(*ps), between=between)
 
 
@@ -172,7 +175,10 @@ def _written(random: Variable) -> Parametrised:
     """A density that was written in a Potential, of which ``potentials`` knows that it is one. Flags of events are read elsewhere."""
     operation = random.owner.op
     parameters = tuple(operation.dist_params(random.owner))
-    between = _of_components(operation.components) if operation.components else _by_density(operation.density, (-np.inf, np.inf))
+    if operation.components:
+        between = _of_components(operation.components)
+    else:
+        between = _by_density(operation.density, (-np.inf, np.inf), integral_of(operation.density, parameters))
     return Parametrised(parameters, (0,) * len(parameters), lambda *ps: operation(*ps), between=between)
 
 
@@ -314,14 +320,18 @@ def _by_distribution(logcdf: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return between
 
 
-def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Callable[..., Tensor]:
-    """Integrals of a density, divided by their sum, so that a density narrower than the nodes lie is still one."""
+def _by_density(logp: Callable[..., Tensor], support: tuple[float, float], whole: float | None = None) -> Callable[..., Tensor]:
+    """Integrals of a density, divided by their sum, so that a density narrower than the nodes lie is still one.
+
+    One of the user's own may be a mixture, of which a narrow component is lost: so it is noted what the ``whole`` integrates to.
+    """
 
     def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        integrand = Integrand(logp, whole, points) if isinstance(logp, Written) and whole is not None else None
         lower, upper = support
         below, above = int((points <= lower).sum()), int((points >= upper).sum())
         nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
-        log_mass = at_points(logp, nodes, parameters) + log_weights
+        log_mass = at_points(logp, nodes, parameters, integrand) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
         sums = sums_between(mass, pieces)
         return _padded(sums / sums.sum(axis=-1, keepdims=True), below, above)
@@ -329,9 +339,12 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     return between
 
 
-def at_points(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
-    """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P)."""
-    full = [numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
+def at_points(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor], integrand: Integrand | None = None) -> Tensor:
+    """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P). It may be one that is integrated."""
+    full = [
+        numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values)), None if integrand is None else (integrand, k))
+        for k, parameter in enumerate(parameters)
+    ]
     batch = parameters[0].type.ndim if parameters else 0
     return on_grid(of, full, np.asarray(values, dtype=float).reshape((1,) * batch + (-1,)))
 
@@ -344,17 +357,27 @@ def _padded(values: Tensor, before: int, after: int, fill: float = 0.0) -> Tenso
 
 
 class Numeric(OpFromGraph):
-    """The operation of ``numeric``."""
+    """The operation of ``numeric``.
+
+    Attributes
+    ----------
+    of : (Integrand, int) or None
+        Of a parameter of a user's own density that is integrated: that, and which parameter it is.
+    """
+
+    of: tuple[Integrand, int] | None = None
 
 
-def numeric(parameter: Tensor) -> Tensor:
+def numeric(parameter: Tensor, of: tuple[Integrand, int] | None = None) -> Tensor:
     """A parameter of unchanged value, whose derivatives count as 0 where they are no numbers.
 
     Formulas of a distribution may have no derivative at values that it cannot have, or so far out that nothing is left to differ. The
     probability below such a point does not depend on the parameter, and each point has its own entry here.
     """
     inner = parameter.type()
-    return Numeric([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
+    operation = Numeric([inner], [inner * 1.0], pullback=_finite_part, inline=True)
+    operation.of = of
+    return operation(parameter)
 
 
 def _finite_part(inputs: Sequence[Tensor], outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor]:
