@@ -70,7 +70,7 @@ GROUPS = {
     ],
     "Errors and warnings": [
         "Refusal", "PrivateComputationError", "UnaccountedWarning", "WeakPrivacyWarning", "SparseCellsWarning", "MissingWarning",
-        "ClampedWarning", "ConvergenceWarning", "NotSharedWarning",
+        "ClampedWarning", "ConvergenceWarning", "QuadratureWarning", "NotSharedWarning",
     ],
 }  # fmt: skip
 (HERE / "reference.md").write_text(reference())

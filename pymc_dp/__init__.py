@@ -46,6 +46,7 @@ from pymc_dp.private_models.annotation import annotate
 from pymc_dp.private_models.checking import marginal_likelihoods, predictive_check
 from pymc_dp.private_models.diagnostics import ClampedWarning, ConvergenceWarning
 from pymc_dp.private_models.labels import NotSharedWarning, to_share
+from pymc_dp.private_models.missed_mass import QuadratureWarning
 from pymc_dp.private_models.prediction import predict
 from pymc_dp.private_models.predictive import posterior_predictive
 from pymc_dp.private_models.rewrite import private_model, rewrite
@@ -137,6 +138,7 @@ __all__ = [
     "PrivateBounds",
     "PrivateComputationError",
     "PublishedTable",
+    "QuadratureWarning",
     "QuerySession",
     "RandomisedAnswers",
     "RandomisedResponse",

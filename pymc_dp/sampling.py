@@ -27,6 +27,7 @@ from pymc_dp.private_models.default_steps import default_steps
 from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettled
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
+from pymc_dp.private_models.missed_mass import warn_if_missed
 from pymc_dp.private_models.no_density import check_levels, no_density_by_prior
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.possible_starts import stopped_at
@@ -229,7 +230,8 @@ def sample(
         The groups of ``pm.sample`` on the private model, and a group ``privacy``. Where the private model has latent noise it has a
         group ``latent_statistics``, and for a Bayesian network a group ``network`` with the conditional probability tables. The promise
         covers all of it, as the attribute ``privacy_covers`` lists; ``Release.from_datatree`` gives the release.
-        A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow.
+        A ``ConvergenceWarning`` says where its chains are not to be trusted, a ``ClampedWarning`` where bounds are too narrow, a
+        ``QuadratureWarning`` where bins are too wide for a density that you wrote yourself.
 
     Raises
     ------
@@ -302,6 +304,7 @@ def _of_public_numbers(draws: int, model: pm.Model, publication: Noted | Release
         tree = noted(pm.sample(draws, model=model, **settings | {"compute_convergence_checks": False}), publication)
     if settings.get("compute_convergence_checks", True):
         warn_if_unsettled(tree, "Draw longer or with smaller steps: tune=3000, target_accept=0.95.")
+        warn_if_missed(model, tree)
     return tree
 
 
@@ -332,8 +335,9 @@ def _drawn(draws: int, private: pm.Model, released: Release, sampler: dict[str, 
     try:
         if sampler.get("compute_convergence_checks", True):
             warn_if_unsettled(tree, UNSETTLED + stopped_at(private))
+            warn_if_missed(private, tree)
         warn_if_clamped(released.statistics)
-    except Warning as raised:  # where warnings are errors, what was paid for is in it
+    except Exception as raised:  # as where warnings are errors: what was paid for is in it
         raised.release, raised.tree = released, drawn  # type: ignore[attr-defined]
         raise
     return drawn

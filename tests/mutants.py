@@ -1342,6 +1342,75 @@ MUTANTS = (
         "a narrow component keeps its weight", "test_written_mixtures.py::test_mixtures_are_read_however_they_are_written[logaddexp]",
     ),
     Mutant(
+        "a mixture of a CustomDist integrated as a whole", "models/binned.py", "elif components := components_of_custom(density, parameters):",
+        "elif components := ():", "a narrow component keeps its weight",
+        "test_written_mixtures.py::test_a_component_keeps_its_weight_where_the_other_is_computed_from_it",
+    ),
+    Mutant(
+        "weights of a CustomDist that need not add up", "models/custom_formulas.py", "if len(found) < 2 or not add_up(", "if len(found) < 2 or not (lambda _: True)(",
+        "probabilities add up to 1", "test_written_mixtures.py::test_weights_of_a_custom_dist_that_do_not_add_up_are_refused",
+    ),
+    Mutant(
+        "weights of a CustomDist by the names of its parameters", "models/custom_formulas.py", "add_up([substitute(weight, dict(as_in_model)) for", "add_up([weight for",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_a_mixture_in_a_custom_dist_is_read_as_one[logaddexp-a Dirichlet]",
+    ),
+    Mutant(
+        "checks that raise where a density is tried out", "models/binned.py", "check_density(density.unchecked(), parameters)", "check_density(density, parameters)",
+        "what can be released is", "test_written_mixtures.py::test_densities_of_pymc_with_checks_of_parameters_may_stand_in_a_custom_dist",
+    ),
+    Mutant(
+        "factors of a sum left out", "models/log_sums.py", "pt.add(*others, term) if others else term", "term",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_factors_are_distributed_over_terms[a factor of all]",
+    ),
+    Mutant(
+        "a weight is one factor", "models/written_mixtures.py", "for many in range(1, len(known) + 1) for places", "for many in (1,) for places",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_factors_are_distributed_over_terms[weights that are products]",
+    ),
+    Mutant(
+        "a divisor taken for a factor", "models/log_sums.py", "*(-factor for factor in factors_of(_log(operands[1])))]", "*factors_of(_log(operands[1]))]",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_factors_are_distributed_over_terms[a quotient]",
+    ),
+    Mutant(
+        "a mixture in a mixture is one component", "models/written_mixtures.py", "        if terms and left >= 0:", "        if terms and len(factors) == 1:",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_other_mixtures[a weight of a mixture in a mixture]",
+    ),
+    Mutant(
+        "densities of users' own that nobody knows", "models/binned.py", "None if integrand is None else (integrand, k))", "None)",
+        "a component that is lost is told of", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_custom_dist]",
+    ),
+    Mutant(
+        "a density in a Potential that nobody knows", "models/binned.py", "(-np.inf, np.inf), integral_of(operation.density, parameters))", "(-np.inf, np.inf))",
+        "a component that is lost is told of", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_potential]",
+    ),
+    Mutant(
+        "every density integrates to 1", "models/integrands.py", "axis=1) / self.whole", "axis=1)",
+        "a factor is no loss", "test_missed_mass.py::test_a_factor_is_no_loss",
+    ),
+    Mutant(
+        "whatever quadrature misses is told of", "private_models/missed_mass.py", "right = seen & (", "right = (~seen & seen) & (",
+        "what dividing by the sum mends is not told of", "test_missed_mass.py::test_a_density_that_is_narrow_as_a_whole_is_not_told_of[0.02]",
+    ),
+    Mutant(
+        "what no rule finds is right", "private_models/missed_mass.py", "right = seen & (", "right = (seen | ~seen) & (",
+        "what is not known is told of", "test_missed_mass.py::test_what_no_rule_finds_is_told_of",
+    ),
+    Mutant(
+        "few draws are told of", "private_models/missed_mass.py", "OFTEN = 0.01", "OFTEN = 0.005",
+        "one draw in a hundred is no reason to warn", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_mixture]",
+    ),
+    Mutant(
+        "how many records there are is no matter", "private_models/missed_mass.py", "(np.sqrt(records) * far > MATTERS)", "(far > MATTERS)",
+        "what records cannot tell is not told of", "test_missed_mass.py::test_how_far_off_is_too_far_depends_on_the_number_of_records",
+    ),
+    Mutant(
+        "the first cell stands for all", "private_models/missed_mass.py", "rows = by_draw[looked_at, far[looked_at].argmax(axis=1)]", "rows = by_draw[looked_at, 0]",
+        "what is lost of one cell is told of", "test_missed_mass.py::test_what_is_lost_of_one_cell_is_told_of",
+    ),
+    Mutant(
+        "a finer rule that is none", "models/integrands.py", "points = self._finer() if finer else self.points", "points = self.points",
+        "what dividing by the sum mends is not told of", "test_missed_mass.py::test_the_finer_rule_finds_what_is_a_six_hundredth_as_wide_as_a_bin",
+    ),
+    Mutant(
         "a flag of three values", "models/event_flags.py", 'if "event" in above & below:', "if True:",
         "what is said of a third value is not dropped", "test_potentials.py::test_a_status_of_three_values_is_no_flag",
     ),

@@ -21,7 +21,6 @@ from pymc.logprob.transforms import CircularTransform, LogOddsTransform, LogTran
 from pymc.variational.minibatch_rv import MinibatchRandomVariable
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph.basic import Variable
-from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
@@ -29,11 +28,12 @@ from pymc_dp.families.family import Domain
 from pymc_dp.laws.kernel import LEAST, Tensor
 from pymc_dp.models.allow_list import is_of_extras
 from pymc_dp.models.custom_density import check_density
+from pymc_dp.models.custom_formulas import components_of_custom, one_by_one
+from pymc_dp.models.integrands import Integrand, integral_of
 from pymc_dp.models.interval_nodes import nodes_between, sums_between
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written, variable_of
 from pymc_dp.models.opaque import operation_problem
-from pymc_dp.models.reduction import Reduction
-from pymc_dp.models.structure import Unreduced, arrays_above, substitute, untruncated
+from pymc_dp.models.structure import Unreduced, untruncated
 from pymc_dp.models.tabulated import Parametrised, number_in, on_grid
 
 SYMBOLIC = tuple(
@@ -151,11 +151,12 @@ def _custom(random: Variable) -> Parametrised:
     parameters = tuple(operation.dist_params(random.owner))
     if operation.ndim_supp or any(operation.ndims_params):
         raise Unreduced("its likelihood is a CustomDist of vectors. Bins are for single numbers")
-    density = _one_by_one(pm.logp, operation, len(parameters))
+    density = one_by_one(pm.logp, operation, len(parameters))
     if density is None:
         raise Unreduced("its likelihood is a CustomDist without a density. Write one: pm.CustomDist(..., logp=...)")
-    cores, distribution = (0,) * len(parameters), _one_by_one(pm.logcdf, operation, len(parameters))
-    whole, between = np.dtype(operation.dtype).kind != "f", _by_density(density, (-np.inf, np.inf))
+    cores, distribution = (0,) * len(parameters), one_by_one(pm.logcdf, operation, len(parameters))
+    whole = np.dtype(operation.dtype).kind != "f"
+    weights: tuple[Written, ...] = ()
     if distribution is not None:
         by_distribution = _by_distribution(distribution)
         between = (lambda points, *ps: by_distribution(np.floor(points), *ps)) if whole else by_distribution
@@ -163,17 +164,25 @@ def _custom(random: Variable) -> Parametrised:
         raise Unreduced("its CustomDist is of whole numbers, of which bins hold several. Give it logcdf=, too")
     elif operation_problem(operation, lambda thing: False):  # of an array that may hold records not even the integral may be looked at
         raise Unreduced("its CustomDist holds more than formulas, so its density cannot be checked. Pass numbers as parameters, or logcdf=")
+    elif components := components_of_custom(density, parameters):
+        between, weights = _of_components(components), tuple(weight for weight, _ in components)
     else:
-        check_density(density, parameters)
-    return Parametrised(parameters, cores, partial(variable_of, operation), between=between)
+        unchecked = density.unchecked()
+        check_density(unchecked, parameters)
+        between = _by_density(density, (-np.inf, np.inf), integral_of(unchecked, parameters))
+    return Parametrised(parameters, cores, partial(variable_of, operation), between=between, weights=weights)
 
 
 def _written(random: Variable) -> Parametrised:
     """A density that was written in a Potential, of which ``potentials`` knows that it is one. Flags of events are read elsewhere."""
     operation = random.owner.op
     parameters = tuple(operation.dist_params(random.owner))
-    between = _of_components(operation.components) if operation.components else _by_density(operation.density, (-np.inf, np.inf))
-    return Parametrised(parameters, (0,) * len(parameters), partial(variable_of, operation), between=between)
+    weights = tuple(weight for weight, _ in operation.components)
+    if weights:
+        between = _of_components(operation.components)
+    else:
+        between = _by_density(operation.density, (-np.inf, np.inf), integral_of(operation.density, parameters))
+    return Parametrised(parameters, (0,) * len(parameters), partial(variable_of, operation), between=between, weights=weights)
 
 
 def _of_components(components: Sequence[tuple[Written, Written]]) -> Callable[..., Tensor]:
@@ -187,34 +196,6 @@ def _of_components(components: Sequence[tuple[Written, Written]]) -> Callable[..
         return pt.add(*parts)
 
     return between
-
-
-def _one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Callable[..., Tensor] | None:
-    """A function of the user's, of a value and parameters that are numbers, for arrays of them; None where there is none.
-
-    The user's graph is made for vectors, and read as parameters are: each entry must rest on the same entries of the vectors alone.
-    """
-    vectors = [pt.dvector(f"argument_{k}") for k in range(1 + many)]
-    arrays: dict[Variable, Variable] = {vector: pt.as_tensor_variable(np.zeros(2)) for vector in vectors}
-    try:
-        graph = of(operation(*vectors[1:]), vectors[0])
-    except NotImplementedError:
-        return None
-    if arrays_above([graph], through_unknowns=True):
-        raise Unreduced("the density of its CustomDist holds an array. Write it with its parameters and plain numbers")
-    if graph.type.ndim != 1:
-        raise Unreduced("the density of its CustomDist is not one number a value. Leave sums over values to PyMC")
-    try:
-        Reduction((), lambda array: "value").parameter(substitute(graph, arrays, (CheckAndRaise,)), 0)
-    except Unreduced:
-        raise Unreduced("the density of its CustomDist may mix values. Write it with arithmetic on one value at a time") from None
-
-    def on_arrays(value: Tensor, *parameters: Tensor) -> Tensor:
-        whole = sum(parameters, value * 1.0) * 0.0
-        flat = [(argument + pt.zeros_like(whole)).reshape((-1,)) for argument in (value, *parameters)]
-        return substitute(graph, dict(zip(vectors, flat, strict=True))).reshape(whole.shape)
-
-    return on_arrays
 
 
 # ---------- distributions made of others
@@ -342,14 +323,18 @@ def _by_distribution(logcdf: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return between
 
 
-def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Callable[..., Tensor]:
-    """Integrals of a density, divided by their sum, so that a density narrower than the nodes lie is still one."""
+def _by_density(logp: Callable[..., Tensor], support: tuple[float, float], whole: float | None = None) -> Callable[..., Tensor]:
+    """Integrals of a density, divided by their sum, so that a density narrower than the nodes lie is still one.
+
+    One of the user's own may be a mixture, of which a narrow component is lost: so it is noted what the ``whole`` integrates to.
+    """
 
     def between(points: np.ndarray, *parameters: Tensor) -> Tensor:
+        integrand = Integrand(logp, whole, points) if isinstance(logp, Written) and whole is not None else None
         lower, upper = support
         below, above = int((points <= lower).sum()), int((points >= upper).sum())
         nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
-        log_mass = at_points(logp, nodes, parameters) + log_weights
+        log_mass = at_points(logp, nodes, parameters, integrand) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
         sums = sums_between(mass, pieces)
         return _padded(sums / sums.sum(axis=-1, keepdims=True), below, above)
@@ -357,9 +342,12 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float]) -> Ca
     return between
 
 
-def at_points(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor]) -> Tensor:
-    """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P)."""
-    full = [numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values))) for parameter in parameters]
+def at_points(of: Callable[..., Tensor], values: np.ndarray, parameters: Sequence[Tensor], integrand: Integrand | None = None) -> Tensor:
+    """A function of a value and parameters at these values (P,), for parameters on cells: (G, *C, P). It may be one that is integrated."""
+    full = [
+        numeric(pt.expand_dims(parameter, -1) + np.zeros(len(values)), None if integrand is None else (integrand, k))
+        for k, parameter in enumerate(parameters)
+    ]
     batch = parameters[0].type.ndim if parameters else 0
     return on_grid(of, full, np.asarray(values, dtype=float).reshape((1,) * batch + (-1,)))
 
@@ -372,17 +360,27 @@ def _padded(values: Tensor, before: int, after: int, fill: float = 0.0) -> Tenso
 
 
 class Numeric(OpFromGraph):
-    """The operation of ``numeric``."""
+    """The operation of ``numeric``.
+
+    Attributes
+    ----------
+    of : (Integrand, int) or None
+        Of a parameter of a user's own density that is integrated: that, and which parameter it is.
+    """
+
+    of: tuple[Integrand, int] | None = None
 
 
-def numeric(parameter: Tensor) -> Tensor:
+def numeric(parameter: Tensor, of: tuple[Integrand, int] | None = None) -> Tensor:
     """A parameter of unchanged value, whose derivatives count as 0 where they are no numbers.
 
     Formulas of a distribution may have no derivative at values that it cannot have, or so far out that nothing is left to differ. The
     probability below such a point does not depend on the parameter, and each point has its own entry here.
     """
     inner = parameter.type()
-    return Numeric([inner], [inner * 1.0], pullback=_finite_part, inline=True)(parameter)
+    operation = Numeric([inner], [inner * 1.0], pullback=_finite_part, inline=True)
+    operation.of = of
+    return operation(parameter)
 
 
 def _finite_part(inputs: Sequence[Tensor], outputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor]:

@@ -1,6 +1,7 @@
 """Nodes and weights of quadrature between points, and from the outermost of them to the ends of a support, which may be infinite."""
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -36,8 +37,13 @@ def sums_between(at_nodes: Tensor, pieces: Sequence[int]) -> Tensor:
 
 def _between_points(start: float, end: float) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and log-weights of Gauss and Legendre."""
-    x, w = np.polynomial.legendre.leggauss(NODES)
+    x, w = _gauss_legendre()
     return start + (end - start) * (1 + x) / 2, np.log(w * (end - start) / 2)
+
+
+@cache
+def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(NODES)
 
 
 def _last(start: float, end: float, scale: float) -> tuple[np.ndarray, np.ndarray]:

@@ -64,7 +64,7 @@ def read_likelihood(
         arrays=tuple((arrays.names[a], "index" if a in indices else "covariate", a in arrays.public) for a in observed.arrays),
         aggregate=arrays.aggregate,
         again=_density(observed),
-        weights=tuple(weight for weight, _ in getattr(operation, "components", ())),
+        weights=() if observed.tree is None else observed.tree.weights,
         limits=(-inf, inf) if observed.tree is None or observed.tree.counts else observed.tree.limits,
         alone=is_alone(arrays, observed),
         ordered=is_ordered(arrays),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dp.laws.kernel import Tensor
@@ -30,6 +31,10 @@ class Written:
 
     vectors: tuple[Variable, ...]
     graph: Variable
+
+    def unchecked(self) -> "Written":
+        """The function without PyMC's checks of parameters, which raise where it is only tried out."""
+        return Written(self.vectors, substitute(self.graph, {}, (CheckAndRaise,)))
 
     def __call__(self, value: Tensor, *parameters: Tensor) -> Tensor:
         """The function of arrays that broadcast against each other."""

@@ -25,7 +25,7 @@ from pymc_dp.models.record_formulas import FORMS, OF_A_MIXTURE, PASSED, RecordFo
 from pymc_dp.models.same_arrays import first_of_each
 from pymc_dp.models.single_points import HEAPED
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown, scalar_name, substitute
-from pymc_dp.models.written_mixtures import as_mixture, terms_of_mixture
+from pymc_dp.models.written_mixtures import as_mixture, is_sum
 from pymc_dp.models.written_numbers import MOST_WRITTEN, numbers_in
 
 PLAIN = (
@@ -153,9 +153,8 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
         raise Unreduced("it has sums over arrays of several lengths. Write one Potential for each") from None
     if not any(map(is_unknown, above([formula], through_unknowns=False))):
         raise Unreduced("it rests on no unknown of the model")
-    terms = terms_of_mixture(formula)
-    beside = plain + (f". {OF_A_MIXTURE}" if terms else "")
-    if mixture := as_mixture(terms, array):
+    beside = plain + (f". {OF_A_MIXTURE}" if is_sum(formula, array) else "")
+    if mixture := as_mixture(formula, array):
         return mixture
     function = RecordFormula(formula, {array: None}).few(beside)
     density = function.written()

@@ -26,7 +26,7 @@ from pymc_dp.families.family import CellSensitivity, Domain, Family, Sensitivity
 from pymc_dp.families.limits import onto_simplex
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.laws.law import Counts, Law
-from pymc_dp.models.likelihood_rv import variable_of
+from pymc_dp.models.likelihood_rv import Written, variable_of
 from pymc_dp.models.structure import arrays_above, constant_value, substitute, untruncated
 
 MOST_VALUES = 1024
@@ -66,6 +66,8 @@ class Parametrised:
         The family whose sums say all that its values do; "" of others.
     between : callable or None
         From points and the parameters on cells, the probabilities of intervals: see ``binned.parametrised_in_bins``.
+    weights : tuple of Written
+        Of a mixture that was written out the weights, as functions of values, which they do not rest on, and of the parameters.
     """
 
     parameters: tuple[Variable, ...]
@@ -75,6 +77,7 @@ class Parametrised:
     limits: tuple[float, float] = (-np.inf, np.inf)
     sums: str = ""
     between: Callable[..., Tensor] | None = None
+    weights: tuple[Written, ...] = ()
 
 
 def parametrised(random: Variable) -> Parametrised | None:

@@ -4,8 +4,10 @@ Every component is then integrated by itself, and keeps its weight however narro
 of made-up numbers tells which of its factors is the weight: the rest must integrate to 1. Weights must add up to 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from math import prod
+from typing import Protocol
 
 import numpy as np
 import pytensor.tensor as pt
@@ -13,12 +15,12 @@ from pymc.distributions.transforms import _default_transform
 from pymc.logprob.transforms import SimplexTransform
 from pymc.model.fgraph import ModelFreeRV, ModelObservedRV
 from pytensor.graph.basic import Variable
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.special import LogAddExp
+from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
-from pymc_dp.models.custom_density import is_whole_density, says_something_of_points
-from pymc_dp.models.likelihood_rv import LikelihoodRV
+from pymc_dp.models.custom_density import _integrals, _tried, _values, is_whole_density, says_something_of_points
+from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
+from pymc_dp.models.log_sums import factors_of, opened
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
 from pymc_dp.models.single_points import HEAPED
@@ -36,53 +38,113 @@ MOVING = {
 """Operations that move numbers, and functions of several that are analytic."""
 
 
-def terms_of_mixture(formula: Variable) -> list[list[Variable]]:
-    """Of the logarithm of a sum, the logarithms of the factors of every term of it; none of anything else."""
-    formula = _through(formula)
-    if formula.owner is not None and isinstance(formula.owner.op, LogAddExp):
-        return [factors for term in formula.owner.inputs for factors in _unless_one(term)]
-    if _name(formula) != "Log":
-        return []
-    terms = _added(formula.owner.inputs[0])
-    return [] if len(terms) == 1 else [factors for term in terms for factors in _of_term(term)]
+MOST_OPENED = 32
+"""So many sums in a formula are taken apart."""
+MOST_FACTORS = 8
+"""Of so many factors of a component it is tried which of them are its weight."""
+NEARLY = 0.01
+"""Logarithms that differ by less may be the same: which they are is then asked more closely."""
 
 
-def as_mixture(terms: Sequence[Sequence[Variable]], array: Variable) -> tuple[LikelihoodRV, list[Variable]] | None:
-    """The mixture with these terms, of the values in an array, and its parameters; None where it is not understood.
+class Formula(Protocol):
+    """A formula of the values in an array, and the parameters that it has beside them."""
 
-    The terms are made of entries that belong to one record each.
+    parameters: list[Variable]
+
+    def written(self, *, part: Variable | None = None) -> Written:
+        """The formula, or a part of it, as a function of a value and of the parameters."""
+
+
+def is_sum(formula: Variable, array: Variable) -> bool:
+    """Whether a formula of the values in an array is the logarithm of a sum, or of one and factors."""
+    return bool(opened(factors_of(formula), resting_on([array])))
+
+
+def as_mixture(formula: Variable, array: Variable) -> tuple[LikelihoodRV, list[Variable]] | None:
+    """The mixture that a Potential's formula of the values in an array is, and its parameters; None where it is not understood.
+
+    The formula is made of entries that belong to one record each.
     """
-    components = [_component(factors, array) for factors in terms]
-    found = [component for component in components if component is not None]
-    if not found or len(found) < len(components) or not _add_up([weight for weight, _ in found]):
+    found = components_of(formula, array, lambda part: RecordFormula(part, {array: None}).few())
+    if len(found) < 2 or not add_up([weight for weight, _ in found]):
         return None
-    weighted = [(pt.expand_dims(pt.exp(weight), 0) if weight.type.ndim == 0 else pt.exp(weight), density) for weight, density in found]
+    weighted = [(pt.exp(weight), density) for weight, density in found]
     whole = RecordFormula(pt.log(pt.add(*(weight * pt.exp(density) for weight, density in weighted))), {array: None})
     parts = tuple((whole.written(part=weight), whole.written(part=density)) for weight, density in weighted)
     return LikelihoodRV(whole.written(), components=parts), whole.parameters
 
 
-def _component(factors: Sequence[Variable], array: Variable) -> tuple[Variable, Variable] | None:
-    """The logarithms of a weight and of a density whose product a term is; None where it is no such product."""
-    rests = resting_on([array])
-    for weight in factors:
-        others = [factor for factor in factors if factor is not weight]
-        if rests(weight) or not any(map(rests, others)):
-            continue
-        density = pt.add(*others) if len(others) > 1 else others[0]
+def components_of(formula: Variable, array: Variable, read: Callable[[Variable], Formula]) -> list[tuple[Variable, Variable]]:
+    """The logarithms of weights and densities that a formula of the values in an array is the sum of; nothing where it is no such sum.
+
+    Sums within sums are taken apart as far as what remains are densities with weights. ``read`` says how a part of it is evaluated; it
+    may raise ``Unreduced``.
+    """
+    rests, left = resting_on([array]), MOST_OPENED
+
+    def components(logarithm: Variable) -> list[tuple[Variable, Variable]]:
+        nonlocal left
+        factors = factors_of(logarithm)
+        terms, left = opened(factors, rests), left - 1
+        if terms and left >= 0:
+            parts = [components(term) for term in terms]
+            if all(parts):
+                return [component for part in parts for component in part]
+        return _component(factors, rests, read)
+
+    return components(formula)
+
+
+def _component(
+    factors: Sequence[Variable], rests: Callable[[Variable], bool], read: Callable[[Variable], Formula]
+) -> list[tuple[Variable, Variable]]:
+    """The logarithms of a weight and of a density whose product a term is, as the only component; none where it is no such product."""
+    factors = [factor if factor.type.ndim else pt.expand_dims(factor, 0) for factor in factors]
+    known, values = [factor for factor in factors if not rests(factor)], [factor for factor in factors if rests(factor)]
+    if not values or not known or len(known) > MOST_FACTORS:
+        return []
+    for weights in _sets_of_weights(known, _summed(factors), read):
+        density = _summed([*values, *(factor for factor in known if factor not in weights)])
         try:
-            function = RecordFormula(density, {array: None}).few()
+            function = read(density)
         except Unreduced:
             continue
         written = function.written()
         if is_whole_density(written, function.parameters):
             if says_something_of_points(written, function.parameters):
                 raise Unreduced(HEAPED)
-            return weight, density
-    return None
+            return [(_summed(weights), density)]
+    return []
 
 
-def _add_up(weights: Sequence[Variable]) -> bool:
+def _sets_of_weights(known: Sequence[Variable], term: Variable, read: Callable[[Variable], Formula]) -> list[list[Variable]]:
+    """Factors of a term without values that may together be its weight, few of them first: their product is what the term integrates to.
+
+    Compared at made-up numbers; where there are no numbers, each factor may be it by itself.
+    """
+    if len(known) == 1:
+        return [[*known]]
+    try:
+        function = read(term)
+        rows, _ = _tried(function.parameters)
+        with np.errstate(all="ignore"):
+            whole = np.log(_integrals(function.written(), rows))
+        each = [_values(function.written(part=factor), rows, np.zeros(1))[:, 0] for factor in known]
+    except Unreduced:
+        return [[factor] for factor in known]
+    there = np.isfinite([whole, *each]).all(axis=0)
+    if not there.any():
+        return [[factor] for factor in known]
+    sets = [list(places) for many in range(1, len(known) + 1) for places in combinations(range(len(known)), many)]
+    off = [np.abs(sum(each[place][there] for place in places) - whole[there]) for places in sets]
+    return [[known[place] for place in places] for places, far in zip(sets, off, strict=True) if 2 * (far <= NEARLY).sum() > len(far)]
+
+
+def _summed(factors: Sequence[Variable]) -> Variable:
+    return pt.add(*factors) if len(factors) > 1 else factors[0]
+
+
+def add_up(weights: Sequence[Variable]) -> bool:
     """Whether weights, of which these are the logarithms, add up to 1, at made-up numbers of unknowns and of arrays; no array is read.
 
     Unknowns that are vectors must be proportions. Where the logarithm of a weight is no number, as that of -1, they do not.
@@ -117,47 +179,3 @@ def _made_up(array: Variable) -> Variable:
     places = np.arange(1, prod(shape) + 1).reshape(shape)
     values = places * IRRATIONAL % 1 if array.type.dtype.startswith("float") else (places + 1) % 2
     return pt.constant(values.astype(array.type.dtype))
-
-
-# ---------- formulas taken apart
-def _through(variable: Variable) -> Variable:
-    """What a variable is the value of: names, checks and axes of length one passed."""
-    while variable.owner is not None:
-        operation = variable.owner.op
-        if not isinstance(operation, PASSED) and not (isinstance(operation, DimShuffle) and operation.is_left_expand_dims):
-            break
-        variable = variable.owner.inputs[0]
-    return variable
-
-
-def _name(variable: Variable) -> str:
-    return "" if variable.owner is None else scalar_name(variable.owner.op)
-
-
-def _added(variable: Variable) -> list[Variable]:
-    """The terms of a sum, an expression of another kind being one of itself."""
-    variable = _through(variable)
-    if _name(variable) == "Add":
-        return [term for operand in variable.owner.inputs for term in _added(operand)]
-    if _name(variable) == "Sub":
-        first, *others = map(_added, variable.owner.inputs)
-        return [*first, *(-term for terms in others for term in terms)]
-    return [-term for term in _added(variable.owner.inputs[0])] if _name(variable) == "Neg" else [variable]
-
-
-def _of_term(term: Variable) -> list[list[Variable]]:
-    """The logarithms of the factors of a term, or of the terms that it is the sum of."""
-    term = _through(term)
-    if _name(term) == "Exp":
-        return _unless_one(term.owner.inputs[0])
-    if _name(term) != "Mul":
-        return [[pt.log(term)]]
-    several = [_of_term(operand) for operand in term.owner.inputs]
-    if any(len(factors) > 1 for factors in several):
-        return [[pt.log(term)]]
-    return [[factor for [factors] in several for factor in factors]]
-
-
-def _unless_one(logarithm: Variable) -> list[list[Variable]]:
-    """The terms of a mixture, or else the only one."""
-    return terms_of_mixture(logarithm) or [_added(logarithm)]

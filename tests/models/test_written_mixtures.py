@@ -115,6 +115,10 @@ def test_weights_are_read_however_they_are_made(name, weights):
     np.testing.assert_allclose(probabilities(model, values)[0], expected([0.3, 0.7], [-1, 3], [1, 2]), atol=1e-7)
 
 
+def by_hand(y, m, s):
+    return -(((y - m) / s) ** 2) / 2 - pt.log(s) - np.log(2 * np.pi) / 2
+
+
 OTHERS = {
     "known components": (lambda y, w, m, s: pm.logp(pm.Mixture.dist(w, [pm.Normal.dist(0, 1), pm.Cauchy.dist(2, 1)]), y), 2),
     "weights that are numbers": (lambda y, w, m, s: pt.logaddexp(pt.log(0.25) + normal(y, m[0], 1), pt.log(0.75) + normal(y, m[1], 2)), 2),
@@ -123,7 +127,7 @@ OTHERS = {
             pt.log(w[0]) + normal(y, m[0], 1),
             pt.logaddexp(pt.log(w[1]) + normal(y, m[1], 1) + pt.log(0.5), pt.log(w[1]) + normal(y, m[0], 3) + pt.log(0.5)),
         ),
-        0,
+        3,
     ),
     "twos in threes": (
         lambda y, w, m, s: pt.logaddexp(
@@ -131,8 +135,25 @@ OTHERS = {
         ),
         3,
     ),
+    "a weight of a mixture in a mixture": (
+        lambda y, w, m, s: pt.logaddexp(
+            pt.log(w[1]) + pt.logaddexp(normal(y, m[1], 1), normal(y, m[0], 3)) - np.log(2), pt.log(w[0]) + normal(y, 0, 1)
+        ),
+        3,
+    ),
+    "a density with a sum in it": (
+        lambda y, w, m, s: pt.logaddexp(
+            pt.log(w[0]) + normal(y, m[0], 1),
+            pt.log(w[1]) + pt.log(1 + (y - m[1]) ** 4) - (y - m[1]) ** 2 / 2 - np.log(4 * np.sqrt(2 * np.pi)),
+        ),
+        2,
+    ),
+    "a weight that is no factor": (
+        lambda y, w, m, s: pt.logaddexp(pt.log(w[0]) + normal(y, m[0], 1), pt.softplus(pt.log(w[1])) + normal(y, m[1], 1)),
+        0,
+    ),
 }  # fmt: skip
-"""What is said of a record, and as how many components it is read; 0 where it is refused, such as where a weight is a product."""
+"""What is said of a record, and as how many components it is read; 0 where it is refused."""
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -144,6 +165,115 @@ def test_other_mixtures(name):
         assert pmdp.release(model, epsilon=1.0, bounds=BINS)["y"].noisy.size == 12
     else:
         assert "pm.Mixture('t', w" in refused(pmdp.release, model, epsilon=1.0, bounds=BINS)
+
+
+COMMON = {
+    "a factor of all": lambda y, w, m, s: np.log(2) + pt.logaddexp(*[pt.log(w[k] / 2) + normal(y, m[k], s[k]) for k in range(2)]),
+    "a factor of a sum": lambda y, w, m, s: pt.log(2 * sum(w[k] / 2 * pt.exp(normal(y, m[k], s[k])) for k in range(2))),
+    "1 as a factor": lambda *of: 1.0 * pt.logaddexp(*each(*of)),
+    "what is subtracted from all": lambda y, w, m, s: (
+        pt.logaddexp(*[pt.log(w[k]) - pt.log(s[k]) - (y - m[k]) ** 2 / (2 * s[k] ** 2) for k in range(2)]) - np.log(2 * np.pi) / 2
+    ),
+    "a quotient": lambda y, w, m, s: pt.log(
+        sum(w[k] * pt.exp(-(((y - m[k]) / s[k]) ** 2) / 2) / s[k] for k in range(2)) / np.sqrt(2 * np.pi)
+    ),
+    "a quotient in each": lambda y, w, m, s: pt.log(
+        sum(w[k] * pt.exp(-((y - m[k]) ** 2) / (2 * s[k] ** 2)) / pt.sqrt(2 * np.pi * s[k] ** 2) for k in range(2))
+    ),
+    "weights that are products": lambda y, w, m, s: pm.math.logsumexp(
+        [pt.log(w[k]) + pt.log(w[j]) + by_hand(y, m[k], s[k]) for k in range(2) for j in range(2)], axis=0
+    ),
+    "a weight between the others": lambda y, w, m, s: pt.logaddexp(
+        *[-pt.log(s[k]) + pt.log(w[k]) - (((y - m[k]) / s[k]) ** 2) / 2 - np.log(2 * np.pi) / 2 for k in range(2)]
+    ),
+    "a factor of the values": lambda y, w, m, s: pt.logaddexp(*[pt.log(w[k]) + normal(y, m[k], s[k]) + y for k in range(2)]) - y,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_factors_are_distributed_over_terms(name):
+    """A weight may be several of the factors that do not rest on the values."""
+    model = model_of(lambda *of: COMMON[name](*of).sum())
+    assert components_of(model) == (4 if name == "weights that are products" else 2)
+    [found] = probabilities(model, {"w": [0.3, 0.7], "m": [-1.2, 3.1], "s": [0.8, 0.01]})
+    np.testing.assert_allclose(found, expected([0.3, 0.7], [-1.2, 3.1], [0.8, 0.01]), atol=1e-7)
+
+
+# ---------- in a CustomDist
+def flat_arguments(write):
+    """The function of two components, of their weights, means and standard deviations one after the other."""
+    return lambda y, w, v, m, n, s, t: write(y, [w, v], [m, n], [s, t])
+
+
+IN_A_CUSTOM_DIST = {
+    "logaddexp": lambda *of: pt.logaddexp(*each(*of)),
+    "logsumexp of a list": lambda *of: pm.math.logsumexp(each(*of), axis=0),
+    "stacked behind values": lambda *of: pt.logsumexp(pt.stack(each(*of), axis=1), axis=-1),
+    "log of a sum": lambda y, w, m, s: pt.log(sum(w[k] * pt.exp(normal(y, m[k], s[k])) for k in range(2))),
+    "by hand": lambda y, w, m, s: pt.logaddexp(*[pt.log(w[k]) + by_hand(y, m[k], s[k]) for k in range(2)]),
+    "NormalMixture": lambda y, *of: pm.logp(pm.NormalMixture.dist(*[pt.stack(parts, axis=-1) for parts in of]), y),
+} | {name: COMMON[name] for name in ("a factor of all", "1 as a factor", "a quotient", "weights that are products")}  # fmt: skip
+OF_A_CUSTOM_DIST = {
+    "a share": lambda: (lambda p: (p, 1 - p))(pm.Beta("p", 2, 2)),
+    "a Dirichlet": lambda: (lambda w: (w[0], w[1]))(pm.Dirichlet("w", np.ones(2))),
+    "a logistic regression": lambda: (lambda p: (p, 1 - p))(pm.math.invlogit(pm.Normal("a") + pm.Normal("b") * pm.Data("x", X))),
+    "by group": lambda: (lambda p: (p, 1 - p))(pm.Beta("q", 2, 2, shape=2)[GROUP]),
+}
+
+
+def custom_model_of(write, weights="a share"):
+    with pm.Model() as model:
+        m, s = pm.Normal("m", 0, 3, shape=2), pm.HalfNormal("s", 3, shape=2)
+        w = OF_A_CUSTOM_DIST[weights]()
+        pm.Deterministic("weights", pt.stack([part + np.zeros(N) for part in w], axis=-1))
+        pm.CustomDist("y", *w, m[0], m[1], s[0], s[1], logp=flat_arguments(write), observed=Y)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [*((name, "a share") for name in IN_A_CUSTOM_DIST), *(("logaddexp", weights) for weights in [*OF_A_CUSTOM_DIST][1:])],
+)
+def test_a_mixture_in_a_custom_dist_is_read_as_one(name, weights):
+    """A component of standard deviation .01 keeps its weight in bins of width 1."""
+    model = custom_model_of(IN_A_CUSTOM_DIST[name], weights)
+    values = {"w": [0.3, 0.7], "p": 0.3, "a": -0.2, "b": 0.7, "q": [0.3, 0.6], "m": [-1.2, 3.1], "s": [0.8, 0.01]}
+    ours = probabilities(model, values, records=N)
+    theirs = expected(pm.do(model, {v.name: values[v.name] for v in model.free_RVs})["weights"].eval(), values["m"], values["s"])
+    np.testing.assert_allclose(ours, theirs, atol=1e-7)
+
+
+def test_a_component_keeps_its_weight_where_the_other_is_computed_from_it():
+    """All weights are 1 together whatever the parameters, so that the whole could be taken for any density."""
+    with pm.Model() as model:
+        parameters = pm.Beta("p", 2, 2), pm.Normal("m"), pm.HalfNormal("s")
+        density = lambda y, p, m, s: pt.logaddexp(pt.log(p) + normal(y, 0, 1), pt.log1p(-p) + normal(y, m, s))  # noqa: E731
+        pm.CustomDist("y", *parameters, logp=density, observed=Y)
+    [found] = probabilities(model, {"p": 0.3, "m": 3.1, "s": 0.01})
+    np.testing.assert_allclose(found, expected([0.3, 0.7], [0, 3.1], [1, 0.01]), atol=1e-7)
+
+
+def test_a_mixture_in_a_custom_dist_is_released():
+    model = custom_model_of(IN_A_CUSTOM_DIST["logaddexp"], "a logistic regression")
+    private = pmdp.privatize(model, epsilon=1.0, bounds=BINS | {"x": {-1, 0, 1}})
+    assert np.isfinite(private.compile_logp(mode="FAST_COMPILE")(private.initial_point()))
+
+
+def test_weights_of_a_custom_dist_that_do_not_add_up_are_refused():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 2)
+        density = flat_arguments(IN_A_CUSTOM_DIST["logaddexp"])
+        pm.CustomDist("y", p, 1 - p**2, 0.0, pm.Normal("m"), 1.0, pm.HalfNormal("s"), logp=density, observed=Y)
+    assert "is none over all real numbers" in refused(pmdp.release, model, epsilon=1.0, bounds=BINS)
+
+
+def test_densities_of_pymc_with_checks_of_parameters_may_stand_in_a_custom_dist():
+    """Checks raise at made-up numbers that do not go together: a lower end above an upper one."""
+    with pm.Model() as model:
+        low = pm.Normal("low")
+        pm.CustomDist("y", low, low + 1, logp=lambda y, low, high: pm.logp(pm.Uniform.dist(low, high), y), observed=Y)
+    [found] = probabilities(model, {"low": 1.0})
+    np.testing.assert_allclose(found, np.diff(stats.uniform(1, 1).cdf(EDGES), prepend=0, append=1), atol=1e-12)
 
 
 GROUP, X = np.arange(N) % 2, np.linspace(-1, 1, N)

@@ -31,6 +31,17 @@ def _as_mixture():
     return model
 
 
+def _in_a_custom_dist():
+    def logp(y, x, a, b):
+        parts = [pt.log(weight) + pm.logp(pm.Normal.dist(mu, 1), y) for mu, weight in ((a, x), (b, 1 - x))]
+        return pt.logaddexp(*parts)
+
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 3, shape=2)
+        pm.CustomDist("y", pm.Data("x", X), mu[0], mu[1], logp=logp, observed=Y)
+    return model
+
+
 def _spread():
     with pm.Model() as model:
         pm.Normal("y", pm.Normal("mu"), pm.Data("x", X) - 0.1, observed=Y)
@@ -47,7 +58,8 @@ def _paid(model, levels, path, call):
 
 @pytest.mark.parametrize("call", [lambda **rest: pmdp.sample(10, **rest), pmdp.privatize], ids=["sample", "privatize"])
 @pytest.mark.parametrize(
-    ("make", "levels"), [(_written, {0.5, 2.0}), (_written, {-1, 0, 1}), (_as_mixture, {0.5, 2.0}), (_spread, {0.0, 1.0})]
+    ("make", "levels"),
+    [(_written, {0.5, 2.0}), (_written, {-1, 0, 1}), (_as_mixture, {0.5, 2.0}), (_in_a_custom_dist, {0.5, 2.0}), (_spread, {0.0, 1.0})],
 )
 def test_they_are_refused_before_paying(make, levels, call, tmp_path):
     with pytest.raises(pmdp.Refusal, match="y has no density, whatever the unknowns are, at some of the levels that bounds declares for x"):
