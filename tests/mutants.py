@@ -1329,7 +1329,7 @@ MUTANTS = (
         "a component that is lost is told of", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_custom_dist]",
     ),
     Mutant(
-        "a density in a Potential that nobody knows", "models/binned.py", "(-np.inf, np.inf), integral_of(operation.density, parameters))", "(-np.inf, np.inf))",
+        "a density in a Potential that nobody knows", "models/binned.py", "between = _by_density(operation.density, (-np.inf, np.inf), whole)", "between = _by_density(operation.density, (-np.inf, np.inf))",
         "a component that is lost is told of", "test_missed_mass.py::test_a_lost_component_is_told_of[in_a_potential]",
     ),
     Mutant(
