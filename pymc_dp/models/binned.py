@@ -180,8 +180,9 @@ def _written(random: Variable) -> Parametrised:
     weights = tuple(weight for weight, _ in operation.components)
     if weights:
         between = _of_components(operation.components)
-    else:
-        between = _by_density(operation.density, (-np.inf, np.inf), integral_of(operation.density, parameters))
+    else:  # what an event's density is in bins, its survival says
+        whole = integral_of(operation.density, parameters) if operation.survival is None else None
+        between = _by_density(operation.density, (-np.inf, np.inf), whole)
     return Parametrised(parameters, (0,) * len(parameters), partial(variable_of, operation), between=between, weights=weights)
 
 
