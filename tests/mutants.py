@@ -2303,8 +2303,8 @@ MUTANTS = (
         "test_kernels.py::test_derivatives_of_two_sums_that_say_the_same",
     ),
     Mutant(
-        "sizes as if nothing told them", "private_models/sizes.py", "return shares, np.stack([_logits(shares), np.sqrt(logit_variance)], axis=-1)",
-        "return shares, np.stack([_logits(shares), 1 + 0 * logit_variance], axis=-1)", "sizes that are known well are sampled in small steps",
+        "sizes as if nothing told them", "private_models/sizes.py", "return shares, np.stack([logits_of(shares), np.sqrt(logit_variance)], axis=-1)",
+        "return shares, np.stack([logits_of(shares), 1 + 0 * logit_variance], axis=-1)", "sizes that are known well are sampled in small steps",
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
@@ -2342,13 +2342,13 @@ MUTANTS = (
         "test_at_most.py::test_the_posterior_of_a_proportion_is_that_of_every_number_that_may_be_there[20-0]",
     ),
     Mutant(
-        "rates that must be possible, too", "private_models/sizes.py", "        return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))\n\n\nclass KeptRV",
+        "rates that must be possible, too", "private_models/size_priors.py", "        return pt.switch(pt.lt(value, 0), -np.inf, pt.zeros_like(value))\n\n\nclass KeptRV",
         "        return pt.switch(pt.lt(value, 0) | pt.gt(value, most), -np.inf, pt.zeros_like(value))\n\n\nclass KeptRV",
         "all numbers of values that can be there are as likely",
         "test_at_most.py::test_the_posterior_of_a_proportion_is_that_of_every_number_that_may_be_there[20-0]",
     ),
     Mutant(
-        "rates drawn as if one value less were there", "private_models/sizes.py", ".reshape(shape) + 1.0)", ".reshape(shape) + 1e-9)",
+        "rates drawn as if one value less were there", "private_models/size_priors.py", ".reshape(shape) + 1.0)", ".reshape(shape) + 1e-9)",
         "all numbers of values that can be there are as likely",
         "test_at_most.py::test_beforehand_all_numbers_that_can_be_there_are_as_likely[1]",
     ),

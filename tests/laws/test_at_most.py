@@ -14,7 +14,7 @@ from scipy.special import gammaln, logsumexp
 import pymc_dp as pmdp
 from pymc_dp.laws import law as laws
 from pymc_dp.privacy.noise_law import Noise
-from pymc_dp.private_models.sizes import AboutMost, Present
+from pymc_dp.private_models.size_priors import AboutMost, Present
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyMC warns of imputation
 ALARM = 1e-6

@@ -19,7 +19,8 @@ from scipy.special import logsumexp
 from scipy.stats import beta, binom, gamma, multinomial, norm, t
 
 import pymc_dp as pmdp
-from pymc_dp.private_models.sizes import LogFromStart, LogitFromStart, Shares, shares_near
+from pymc_dp.private_models.size_priors import LogFromStart, LogitFromStart, Shares
+from pymc_dp.private_models.sizes import shares_near
 
 
 def name_of(make):
