@@ -1284,7 +1284,7 @@ MUTANTS = (
         "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
     ),
     Mutant(
-        "single values that mean something else", "models/custom_density.py", "return tells_points_apart(density, _at, _tried(parameters)[0])", "return False",
+        "single values that mean something else", "models/custom_density.py", "return tells_points_apart(density, _at, rows_for(density, parameters)[0])", "return False",
         "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal to a number]",
     ),
     Mutant(
@@ -1300,12 +1300,26 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_of_a_mixture]",
     ),
     Mutant(
-        "jumps taken for single values", "models/single_points.py", "for neighbour in (below, beyond, between):", "for neighbour in (between,):",
+        "jumps on one side taken for single values", "models/single_points.py", "    for side in (-1, 1):\n", "    for side in (-1,):\n",
         "densities may jump", "test_single_points.py::test_a_density_is_left_as_it_is[a jump]",
     ),
     Mutant(
-        "numbers that keep others from 0 taken for values", "models/single_points.py", " and not 0 < abs(number) < STEPS[0]}", "}",
-        "densities may be infinite", "test_binned.py::test_densities_are_told_from_other_functions[_gamma]",
+        "steep densities taken for jumps", "models/single_points.py", "return _change(at_one, at_other) > APART",
+        "return _change(values(written, start, rows), values(written, end, rows)) > APART",
+        "densities may be as narrow as they like", "test_single_points.py::test_a_density_is_left_as_it_is[a spike]",
+    ),
+    Mutant(
+        "comparisons that hold at single values", "models/single_points.py",
+        "if place is None or _often(", "if False and _often(",
+        "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal after another function]",
+    ),
+    Mutant(
+        "no number where shares are above 1", "models/custom_density.py", "return _tried(parameters, shares) if shares else (rows, told)", "return rows, told",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_a_factor_is_not_taken_for_its_complement[_half_odds-True]",
+    ),
+    Mutant(
+        "a share is tried at 1/2 first", "models/custom_density.py", "SHARES = (0.3, 0.8, 0.55)", "SHARES = (0.5, 0.5, 0.5)",
+        "a factor that rests on an unknown is seen", "test_custom_density.py::test_a_factor_that_rests_on_a_probability_is_seen[1 - p]",
     ),
     Mutant(
         "middles between numbers left out", "models/single_points.py", "*((one + other) / 2 for one, other in pairwise(found))", "",

@@ -2,7 +2,7 @@
 must up to a factor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import product
 
@@ -27,10 +27,14 @@ TRIED = (0.5, 2.5, 1.5)
 
 1 is none of them: powers of it, and its logarithm, hide a factor that was left out.
 """
+SHARES = (0.3, 0.8, 0.55)
+"""Values of those unknown parameters with which there is no number at any other of ``TRIED`` than the first: 1/2 is its own complement."""
 FEW = 2
 """Of more parameters than these two values are tried."""
 OF_DATA = (0.0, 1.0, 0.5, 2.0)
 """Values of parameters that are computed from data alone, which may be flags; of more than FEW, the first two."""
+CLOSE = (0.1, 0.01, 0.001)
+"""So far from 0 and from values that are tried a density is integrated by a rule each, too: it may be narrow, by a plain number, there."""
 NEAR = 1e-12
 """As good as 0, where formulas of times may be no numbers."""
 FAR = 1e10
@@ -100,7 +104,7 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
     else 1 less the integral up to the first of them. Where either is no number, or there are no events at all, parameters do not go
     together, and do not count, and neither do unknowns of which survival is no probability at any data.
     """
-    rows, told = _tried(parameters)
+    rows, told = rows_for(density, parameters)
     nodes, log_weights, pieces = nodes_between(POINTS, -np.inf, np.inf)
     ends = np.array([NEAR, *POINTS[POINTS > 0]])
     with np.errstate(all="ignore"):
@@ -123,7 +127,7 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
 
 def says_something_of_points(density: Written, parameters: Sequence[Variable]) -> bool:
     """Whether a density says of single values what it does not say of those beside them: see ``tells_points_apart``."""
-    return tells_points_apart(density, _at, _tried(parameters)[0])
+    return tells_points_apart(density, _at, rows_for(density, parameters)[0])
 
 
 def says_what(
@@ -138,7 +142,7 @@ def says_what(
     "event" or "none" where it is that at 1 or at 0, as a condition has it, and "line" where it is what a product makes of both.
     Compared at ``POINTS`` above 0, where all three are numbers.
     """
-    rows, _ = _tried(parameters)
+    rows, _ = rows_for(density, parameters)
     found, event, none = (_values(of, rows, POINTS[POINTS > 0]) for of in (other, density, survival))
     numbers = np.isfinite(found) & np.isfinite(event) & np.isfinite(none)
     with np.errstate(all="ignore"):
@@ -155,9 +159,11 @@ def _same_integrals(
     Data at which it is no number do not count, as a standard deviation of 0, unless it is asked for a number ``everywhere``. ``to`` is
     the number that it must integrate to, if that is known.
     """
-    rows, told = _tried(parameters)
+    rows, told = rows_for(density, parameters)
     integrals = _integrals(density, rows).reshape(-1, told)
-    integrals = integrals[(integrals > 0).any(axis=1)]
+    several, integrals = len(integrals) > 1, integrals[(integrals > 0).any(axis=1)]
+    if several and len(integrals) < 2:  # a single number agrees with itself
+        return False, False
     largest, smallest = (
         np.max(integrals, axis=1, where=integrals > 0, initial=0.0),
         np.min(integrals, axis=1, where=integrals > 0, initial=np.inf),
@@ -170,13 +176,34 @@ def _same_integrals(
     return bool(2 * same.sum() > len(integrals)), bool(2 * alike.max(initial=0) > len(integrals))
 
 
-def _tried(parameters: Sequence[Variable]) -> tuple[np.ndarray, int]:
-    """Rows of values of parameters (R, P), and how many of them after each other differ in those that are computed from data alone."""
+def rows_for(of: Callable[..., Tensor], parameters: Sequence[Variable]) -> tuple[np.ndarray, int]:
+    """Rows of values of parameters (R, P) at which a density is tried, and how many of them after each other differ in data alone.
+
+    Those unknowns are taken for probabilities with which the density is a number at the first of ``TRIED`` and at no other.
+    """
+    rows, told = _tried(parameters)
+    integrals = _integrals(of, rows)
+    there = np.isfinite(integrals) & (integrals > 0)
+    unknown = np.array([number_in(parameter) is None and not _is_data(parameter) for parameter in parameters], dtype=bool)
+    first = unknown & (rows == TRIED[0])
+    shares = {k for k in range(rows.shape[1]) if first[:, k].any() and there.any() and not (there & ~first[:, k]).any()}
+    return _tried(parameters, shares) if shares else (rows, told)
+
+
+def _tried(parameters: Sequence[Variable], shares: Collection[int] = ()) -> tuple[np.ndarray, int]:
+    """Rows of values of parameters (R, P), and how many of them after each other differ in those that are computed from data alone.
+
+    ``shares`` are those unknowns that are probabilities.
+    """
     fixed = [number_in(parameter) for parameter in parameters]
     of_data = [number is None and _is_data(parameter) for parameter, number in zip(parameters, fixed, strict=True)]
     unknown = [number is None and not data for number, data in zip(fixed, of_data, strict=True)]
-    tried, told = (values if sum(of) <= FEW else values[:2] for values, of in ((TRIED, unknown), (OF_DATA, of_data)))
-    beside = [tried if is_unknown else (number or 0.0,) for is_unknown, number in zip(unknown, fixed, strict=True)]
+    many = len(TRIED) if sum(unknown) <= FEW else 2
+    told = OF_DATA if sum(of_data) <= FEW else OF_DATA[:2]
+    beside = [
+        (SHARES if k in shares else TRIED)[:many] if is_unknown else (number or 0.0,)
+        for k, (is_unknown, number) in enumerate(zip(unknown, fixed, strict=True))
+    ]
     rows = np.array([
         np.where(of_data, data, row) for row in product(*beside) for data in product(*(told if d else (0.0,) for d in of_data))
     ])  # fmt: skip
@@ -193,7 +220,8 @@ def _integrals(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
 
     One that is a number at some values and none at others nearby is none over all real numbers: its integral counts as infinite.
     """
-    nodes, log_weights, _ = nodes_between(POINTS, -np.inf, np.inf)
+    close = np.add.outer([0.0, *TRIED, *SHARES], [*CLOSE, *(-step for step in CLOSE)])
+    nodes, log_weights, _ = nodes_between(np.union1d(POINTS, close), -np.inf, np.inf)
     with np.errstate(all="ignore"):
         parts = np.exp(_values(density, rows, nodes) + log_weights)
         whole, far = parts.sum(axis=1), parts[:, np.abs(nodes) > FAR].sum(axis=1)

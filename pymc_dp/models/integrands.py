@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.custom_density import _integrals, _tried, _values
+from pymc_dp.models.custom_density import _integrals, _values, rows_for
 from pymc_dp.models.interval_nodes import NODES, nodes_between
 from pymc_dp.models.likelihood_rv import Written
 
@@ -16,7 +16,7 @@ FINER = 32
 
 def integral_of(density: Written, parameters: Sequence[Variable]) -> float:
     """What a function integrates to at most of its unknowns, of which ``check_density`` or ``is_density`` knows that it is one number."""
-    rows, _ = _tried(parameters)
+    rows, _ = rows_for(density, parameters)
     found = _integrals(density, rows)
     return float(np.median(found[np.isfinite(found) & (found > 0)]))
 

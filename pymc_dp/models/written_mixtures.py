@@ -18,7 +18,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
-from pymc_dp.models.custom_density import _integrals, _tried, _values, is_whole_density, says_something_of_points
+from pymc_dp.models.custom_density import _integrals, _values, is_whole_density, rows_for, says_something_of_points
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.log_sums import factors_of, opened
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
@@ -126,7 +126,7 @@ def _sets_of_weights(known: Sequence[Variable], term: Variable, read: Callable[[
         return [[*known]]
     try:
         function = read(term)
-        rows, _ = _tried(function.parameters)
+        rows, _ = rows_for(function.written(), function.parameters)
         with np.errstate(all="ignore"):
             whole = np.log(_integrals(function.written(), rows))
         each = [_values(function.written(part=factor), rows, np.zeros(1))[:, 0] for factor in known]

@@ -89,3 +89,27 @@ def test_many_columns_of_data_are_tried_at_few_values():
             assert "none given the data" in refused(pmdp.release, model, epsilon=1.0, **declared)
         else:
             assert pmdp.release(model, epsilon=1.0, **declared).statistics
+
+
+FACTORS = {
+    "1 - p": lambda value, p, mu: pt.log1p(-p) + _normal(value, mu, 1.0),
+    "p (1 - p)": lambda value, p, mu: pt.log(p) + pt.log1p(-p) + _normal(value, mu, 1.0),
+    "sqrt(1 - p^2)": lambda value, p, mu: 0.5 * pt.log(1 - p**2) + _normal(value, mu, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_a_factor_that_rests_on_a_probability_is_seen(name):
+    """There is no number where a probability is above 1: a single one at 1/2 would agree with itself."""
+    with pm.Model() as model:
+        pm.CustomDist("y", pm.Beta("p", 1, 1), pm.Normal("mu"), logp=FACTORS[name], observed=np.linspace(0.1, 4, N))
+    assert "is none over all real numbers" in refused(pmdp.release, model, epsilon=1.0, bounds={"y": BINS})
+
+
+def test_a_density_with_a_probability_is_one():
+    def logp(value, p):
+        return pt.switch(value < 0, pt.log(p) + value, pt.log1p(-p) - value)
+
+    with pm.Model() as model:
+        pm.CustomDist("y", pm.Beta("p", 1, 1), logp=logp, observed=np.linspace(0.1, 4, N))
+    assert pmdp.release(model, epsilon=1.0, bounds={"y": BINS}).statistics

@@ -43,6 +43,12 @@ NOT = {
     "zero at a single value": (lambda t, m: pt.switch(pt.eq(t, 5.3), -np.inf, _seen(t, m)), 1),
     "infinite values": (lambda t, m: pt.switch(pt.eq(t, np.inf), 0.0, _seen(t, m)), 1),
     "a jump": (lambda t, m: pt.switch(t <= 0.3, np.log(0.5), np.log(0.25)) + _seen(t, m), 1),
+    "a known small spread": (lambda t, m: pm.logp(pm.Normal.dist(m, 0.02), t), 1),
+    "a known small scale": (lambda t, m: pm.logp(pm.Laplace.dist(m, 0.01), t), 1),
+    "a spike": (lambda t, m: pt.logaddexp(np.log(0.5) + pm.logp(pm.Normal.dist(0, 1e-3), t), np.log(0.5) + _seen(t, m)), 1),
+    "a guard": (lambda t, k: pt.switch(t >= 0, (k - 1) * pt.log(t + 1e-10) - t - pt.gammaln(k), -np.inf), 1),
+    "a least value": (lambda t, k: pt.switch(t >= 0, (k - 1) * pt.log(pt.maximum(t, 1e-12)) - t - pt.gammaln(k), -np.inf), 1),
+    "a value cut off": (lambda t, k: pt.switch(pt.lt(t, 0), -np.inf, (k - 1) * pt.log(pt.clip(t, 1e-300, 1e9)) - t - pt.gammaln(k)), 1),
     "a formula that has no value there": (lambda t, m: pt.switch(pt.eq(t, 0), 0.0, t * pt.log(abs(t))) - t**2 * m, 1),
     **{
         name: ((lambda kind: lambda t, *several: pm.logp(kind.dist(*several), t))(getattr(pm, name)), many)

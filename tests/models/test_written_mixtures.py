@@ -483,3 +483,27 @@ def test_what_cannot_be_written_out_is_refused(write):
     y = pt.dvector()
     with pytest.raises(Unreduced):
         by_record(write(y), y)
+
+
+def _double_odds(y, p):
+    """1/2 is its own complement: there, and nowhere else, one factor may be taken for another."""
+    odds = pm.math.logit(p)
+    return pt.logaddexp(pt.log1p(-p) + odds + normal(y, -1.2, 1.0), pt.log(p) - odds + normal(y, 3.1, 0.4))
+
+
+def _half_odds(y, p):
+    return pt.log(p) + pt.logaddexp(normal(y, -1.2, 1.0), pt.log((1 - p) / p) + normal(y, 3.1, 0.4))
+
+
+@pytest.mark.parametrize("custom", [True, False])
+@pytest.mark.parametrize("write", [_double_odds, _half_odds])
+def test_a_factor_is_not_taken_for_its_complement(write, custom):
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        if custom:
+            pm.CustomDist("y", p, logp=write, observed=Y)
+        else:
+            pm.Potential("like", write(pm.Data("y", Y), p).sum())
+    for share in (0.3, 0.9):
+        [found] = probabilities(model, {"p": share})
+        np.testing.assert_allclose(found, expected([share, 1 - share], [-1.2, 3.1], [1.0, 0.4]), atol=1e-6)
