@@ -1300,7 +1300,7 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_of_a_mixture]",
     ),
     Mutant(
-        "jumps on one side taken for single values", "models/single_points.py", "    for side in (-1, 1):\n", "    for side in (-1,):\n",
+        "jumps on one side taken for single values", "models/single_points.py", "    for side in (-1, 1):\n", "    for side in (1,):\n",
         "densities may jump", "test_single_points.py::test_a_density_is_left_as_it_is[a jump]",
     ),
     Mutant(
@@ -1315,7 +1315,7 @@ MUTANTS = (
     ),
     Mutant(
         "no number where shares are above 1", "models/custom_density.py", "return _tried(parameters, shares) if shares else (rows, told)", "return rows, told",
-        "a mixture is read as what it says", "test_written_mixtures.py::test_a_factor_is_not_taken_for_its_complement[_half_odds-True]",
+        "a mixture is read as what it says", "test_written_mixtures.py::test_a_factor_is_not_taken_for_its_complement[_double_odds-True]",
     ),
     Mutant(
         "a share is tried at 1/2 first", "models/custom_density.py", "SHARES = (0.3, 0.8, 0.55)", "SHARES = (0.5, 0.5, 0.5)",
