@@ -504,6 +504,8 @@ def test_a_factor_is_not_taken_for_its_complement(write, custom):
             pm.CustomDist("y", p, logp=write, observed=Y)
         else:
             pm.Potential("like", write(pm.Data("y", Y), p).sum())
+    (observed,) = arrays_of(model, binned={"y"}).observed
+    assert len(observed.tree.weights) == 2
     for share in (0.3, 0.9):
         [found] = probabilities(model, {"p": share})
         np.testing.assert_allclose(found, expected([share, 1 - share], [-1.2, 3.1], [1.0, 0.4]), atol=1e-6)
