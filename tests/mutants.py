@@ -1315,7 +1315,11 @@ MUTANTS = (
     ),
     Mutant(
         "no number where shares are above 1", "models/custom_density.py", "return _tried(parameters, shares) if shares else (rows, told)", "return rows, told",
-        "a mixture is read as what it says", "test_written_mixtures.py::test_a_factor_is_not_taken_for_its_complement[_double_odds-True]",
+        "a density with a probability is read as one", "test_custom_density.py::test_a_density_with_a_probability_is_one",
+    ),
+    Mutant(
+        "a single integral agrees with itself", "models/custom_density.py", "    if several and len(integrals) < 2:", "    if False and len(integrals) < 2:",
+        "a factor that rests on an unknown is seen", "test_custom_density.py::test_a_single_number_does_not_agree_with_itself",
     ),
     Mutant(
         "a share is tried at 1/2 first", "models/custom_density.py", "SHARES = (0.3, 0.8, 0.55)", "SHARES = (0.5, 0.5, 0.5)",
