@@ -117,11 +117,10 @@ def test_a_density_with_a_probability_is_one():
 
 def test_a_single_number_does_not_agree_with_itself():
     """A formula that is a number at one of the values that are tried, and elsewhere than at 1/2."""
+
+    def logp(value, a):
+        return pt.log(2 - a) + pt.log(a - 1) + _normal(value, 0.0, 1.0)
+
     with pm.Model() as model:
-        pm.CustomDist(
-            "y",
-            pm.Normal("a"),
-            logp=lambda value, a: pt.log(2 - a) + pt.log(a - 1) + _normal(value, 0.0, 1.0),
-            observed=np.linspace(0.1, 4, N),
-        )
+        pm.CustomDist("y", pm.Normal("a"), logp=logp, observed=np.linspace(0.1, 4, N))
     assert "is none over all real numbers" in refused(pmdp.release, model, epsilon=1.0, bounds={"y": BINS})
