@@ -1344,6 +1344,10 @@ MUTANTS = (
         "how often priors lead where there is no density", "test_levels_without_density.py::test_the_table_says_where_priors_often_lead_there",
     ),
     Mutant(
+        "weights of a sum taken for shares", "models/written_mixtures.py", "not (are_logarithms(weights, formula) or are_shares(weights))", "False",
+        "a density is not cut off where a weight is above 1", "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[False]",
+    ),
+    Mutant(
         "components with any factor", "models/custom_density.py", "everywhere=True, to=1.0)[1]", "everywhere=True)[1]",
         "a mixture is read as what it says", "test_written_mixtures.py::test_mixtures_that_are_not_understood_are_refused[factors that are left out]",
     ),

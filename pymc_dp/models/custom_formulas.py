@@ -13,7 +13,7 @@ from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.record_formulas import resting_on
 from pymc_dp.models.reduction import Reduction
 from pymc_dp.models.structure import Unreduced, arrays_above, substitute
-from pymc_dp.models.written_mixtures import add_up, components_of
+from pymc_dp.models.written_mixtures import add_up, are_logarithms, are_shares, components_of
 
 
 def one_by_one(of: Callable[..., Variable], operation: CustomDistRV, many: int) -> Written | None:
@@ -54,8 +54,9 @@ def components_of_custom(density: Written, parameters: Sequence[Variable]) -> tu
         found = components_of(formula, value, lambda part: _Formula(part, density.vectors, parameters))
     except (Unreduced, RecursionError):
         return ()
-    as_in_model = dict(zip(others, parameters, strict=True))
-    if len(found) < 2 or not add_up([substitute(weight, dict(as_in_model)) for weight, _ in found]):
+    weights, as_in_model = [weight for weight, _ in found], dict(zip(others, parameters, strict=True))
+    in_model = [substitute(weight, dict(as_in_model)) for weight in weights]
+    if len(found) < 2 or not add_up(in_model) or not (are_logarithms(weights, formula) or are_shares(in_model)):
         return ()
     return tuple((Written(density.vectors, pt.exp(weight)), Written(density.vectors, component)) for weight, component in found)
 

@@ -16,6 +16,7 @@ from pymc.logprob.transforms import SimplexTransform
 from pymc.model.fgraph import ModelFreeRV, ModelObservedRV
 from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
 from pymc_dp.models.custom_density import _integrals, _values, is_whole_density, rows_for, says_something_of_points
@@ -25,6 +26,7 @@ from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
 from pymc_dp.models.single_points import HEAPED
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, scalar_name, substitute
+from pymc_dp.models.unknowns import support_of
 
 ANALYTIC = {
     *("Add", "Sub", "Mul", "TrueDiv", "Neg", "Exp", "Log", "Log1p", "Expm1", "Sigmoid", "Softplus", "Sqr", "Sqrt", "Reciprocal", "Cast"),
@@ -66,7 +68,8 @@ def as_mixture(formula: Variable, array: Variable) -> tuple[LikelihoodRV, list[V
     The formula is made of entries that belong to one record each.
     """
     found = components_of(formula, array, lambda part: RecordFormula(part, {array: None}).few())
-    if len(found) < 2 or not add_up([weight for weight, _ in found]):
+    weights = [weight for weight, _ in found]
+    if len(found) < 2 or not add_up(weights) or not (are_logarithms(weights, formula) or are_shares(weights)):
         return None
     weighted = [(pt.exp(weight), density) for weight, density in found]
     whole = RecordFormula(pt.log(pt.add(*(weight * pt.exp(density) for weight, density in weighted))), {array: None})
@@ -161,6 +164,33 @@ def add_up(weights: Sequence[Variable]) -> bool:
     except Exception:  # what has no made-up number, or is not defined there
         return False
     return bool(np.all(np.isfinite(sum(values))) and np.allclose(sum(values), 1))
+
+
+def are_logarithms(weights: Sequence[Variable], formula: Variable) -> bool:
+    """Whether a formula itself takes the logarithms of its weights, so that it has no value where one is negative."""
+    own = set(above([formula]))
+    return all(v in own for v in above([*weights], through_unknowns=False) if v.owner is not None and scalar_name(v.owner.op) == "Log")
+
+
+def are_shares(weights: Sequence[Variable]) -> bool:
+    """Whether weights, of which these are the logarithms, are computed from shares alone: unknowns between 0 and 1, and functions that are.
+
+    A sum of densities may be one with a weight above 1, and another that is negative.
+    """
+    stack, seen = [*weights], set()
+    while stack:
+        variable = stack.pop()
+        node = variable.owner
+        if node is None or variable in seen or scalar_name(node.op) == "Sigmoid" or isinstance(node.op, Softmax | LogSoftmax):
+            continue
+        seen.add(variable)
+        if not isinstance(node.op, ModelFreeRV):
+            stack.extend(node.inputs)
+        elif not getattr(node.inputs[0].owner.op, "ndim_supp", 1):
+            ends = support_of(node.inputs[0])
+            if ends is None or np.min(ends[0]) < 0 or np.max(ends[1]) > 1:
+                return False
+    return True
 
 
 def _is_smooth(variable: Variable) -> bool:

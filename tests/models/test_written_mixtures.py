@@ -509,3 +509,24 @@ def test_a_factor_is_not_taken_for_its_complement(write, custom):
     for share in (0.3, 0.9):
         [found] = probabilities(model, {"p": share})
         np.testing.assert_allclose(found, expected([share, 1 - share], [-1.2, 3.1], [1.0, 0.4]), atol=1e-6)
+
+
+@pytest.mark.parametrize("custom", [True, False])
+def test_a_weight_may_be_above_1_where_the_sum_is_a_density(custom):
+    """1.3 of a normal density less .3 of a narrower one: it is integrated as a whole, as its logarithm takes that of no weight."""
+
+    def write(y, w):
+        return pt.log(w * pt.exp(normal(y, 0, 2.0)) + (1 - w) * pt.exp(normal(y, 0, 1.5)))
+
+    for prior, components in (("above 1", 0), ("a share", 2)):
+        with pm.Model() as model:
+            w = pm.Uniform("w", 0.5, 1.5) if prior == "above 1" else pm.Uniform("w", 0, 1)
+            if custom:
+                pm.CustomDist("y", w, logp=write, observed=Y)
+            else:
+                pm.Potential("like", write(pm.Data("y", Y), w).sum())
+        (observed,) = arrays_of(model, binned={"y"}).observed
+        assert len(observed.tree.weights) == components
+        share = 1.3 if prior == "above 1" else 0.7
+        [found] = probabilities(model, {"w": share})
+        np.testing.assert_allclose(found, expected([share, 1 - share], [0, 0], [2.0, 1.5]), atol=1e-5)
