@@ -1373,7 +1373,7 @@ MUTANTS = (
         "probabilities add up to 1", "test_written_mixtures.py::test_weights_of_a_custom_dist_that_do_not_add_up_are_refused",
     ),
     Mutant(
-        "weights of a CustomDist by the names of its parameters", "models/custom_formulas.py", "add_up([substitute(weight, dict(as_in_model)) for", "add_up([weight for",
+        "weights of a CustomDist by the names of its parameters", "models/custom_formulas.py", "in_model = [substitute(weight, dict(as_in_model)) for weight in weights]", "in_model = weights",
         "a narrow component keeps its weight", "test_written_mixtures.py::test_a_mixture_in_a_custom_dist_is_read_as_one[logaddexp-a Dirichlet]",
     ),
     Mutant(
