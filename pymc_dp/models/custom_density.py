@@ -108,8 +108,8 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
     nodes, log_weights, pieces = nodes_between(POINTS, -np.inf, np.inf)
     ends = np.array([NEAR, *POINTS[POINTS > 0]])
     with np.errstate(all="ignore"):
-        mass = np.nan_to_num(np.exp(_values(density, rows, nodes) + log_weights), nan=0.0, posinf=np.inf)
-        larger = np.exp(_values(survival, rows, ends))
+        mass = np.nan_to_num(np.exp(values_of_rows(density, rows, nodes) + log_weights), nan=0.0, posinf=np.inf)
+        larger = np.exp(values_of_rows(survival, rows, ends))
     starts = np.cumsum([0, *pieces[:-1]]) * (len(nodes) // sum(pieces))
     between = np.add.reduceat(mass, starts, axis=1)[:, : len(POINTS)]
     first = len(POINTS) - len(ends) + 2
@@ -143,7 +143,7 @@ def says_what(
     Compared at ``POINTS`` above 0, where all three are numbers.
     """
     rows, _ = rows_for(density, parameters)
-    found, event, none = (_values(of, rows, POINTS[POINTS > 0]) for of in (other, density, survival))
+    found, event, none = (values_of_rows(of, rows, POINTS[POINTS > 0]) for of in (other, density, survival))
     numbers = np.isfinite(found) & np.isfinite(event) & np.isfinite(none)
     with np.errstate(all="ignore"):
         several = {"event": event, "none": none, "line": flag * event + (1 - flag) * none}
@@ -160,7 +160,7 @@ def _same_integrals(
     the number that it must integrate to, if that is known.
     """
     rows, told = rows_for(density, parameters)
-    integrals = _integrals(density, rows).reshape(-1, told)
+    integrals = integrals_of_rows(density, rows).reshape(-1, told)
     several, integrals = len(integrals) > 1, integrals[(integrals > 0).any(axis=1)]
     if several and len(integrals) < 2:  # a single number agrees with itself
         return False, False
@@ -182,7 +182,7 @@ def rows_for(of: Callable[..., Tensor], parameters: Sequence[Variable]) -> tuple
     Those unknowns are taken for probabilities with which the density is a number at the first of ``TRIED`` and at no other.
     """
     rows, told = _tried(parameters)
-    integrals = _integrals(of, rows)
+    integrals = integrals_of_rows(of, rows)
     there = np.isfinite(integrals) & (integrals > 0)
     unknown = np.array([number_in(parameter) is None and not _is_data(parameter) for parameter in parameters], dtype=bool)
     first = unknown & (rows == TRIED[0])
@@ -215,7 +215,7 @@ def _is_data(parameter: Variable) -> bool:
     return bool(arrays_above([parameter])) and not any(map(is_unknown, above([parameter])))
 
 
-def _integrals(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
+def integrals_of_rows(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
     """Of a density at rows of parameters (R, P): (R,), infinite ones among them; NaN where it is no number.
 
     One that is a number at some values and none at others nearby is none over all real numbers: its integral counts as infinite.
@@ -223,13 +223,13 @@ def _integrals(density: Callable[..., Tensor], rows: np.ndarray) -> np.ndarray:
     close = np.add.outer([0.0, *TRIED, *SHARES], [*CLOSE, *(-step for step in CLOSE)])
     nodes, log_weights, _ = nodes_between(np.union1d(POINTS, close), -np.inf, np.inf)
     with np.errstate(all="ignore"):
-        parts = np.exp(_values(density, rows, nodes) + log_weights)
+        parts = np.exp(values_of_rows(density, rows, nodes) + log_weights)
         whole, far = parts.sum(axis=1), parts[:, np.abs(nodes) > FAR].sum(axis=1)
         nowhere = (np.isnan(parts) & (np.abs(nodes) < POINTS[-1])).any(axis=1) & (np.nansum(parts, axis=1) > 0)
         return np.where((far > whole / 2) | nowhere, np.inf, whole)
 
 
-def _values(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> np.ndarray:
+def values_of_rows(of: Callable[..., Tensor], rows: np.ndarray, points: np.ndarray) -> np.ndarray:
     """A function of values and parameters, at these points for each row of parameters (R, P)."""
     if isinstance(of, Written):
         return _at(of, np.broadcast_to(points, (len(rows), len(points))), rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.custom_density import _integrals, _values, rows_for
+from pymc_dp.models.custom_density import integrals_of_rows, rows_for, values_of_rows
 from pymc_dp.models.interval_nodes import NODES, nodes_between
 from pymc_dp.models.likelihood_rv import Written
 
@@ -17,7 +17,7 @@ FINER = 32
 def integral_of(density: Written, parameters: Sequence[Variable]) -> float:
     """What a function integrates to at most of its unknowns, of which ``check_density`` or ``is_density`` knows that it is one number."""
     rows, _ = rows_for(density, parameters)
-    found = _integrals(density, rows)
+    found = integrals_of_rows(density, rows)
     return float(np.median(found[np.isfinite(found) & (found > 0)]))
 
 
@@ -58,7 +58,7 @@ class Integrand:
         points = self._finer() if finer else self.points
         nodes, log_weights, pieces = nodes_between(points, -np.inf, np.inf)
         with np.errstate(all="ignore"):
-            at_nodes = np.nan_to_num(np.exp(_values(self.density, rows, nodes) + log_weights), nan=0.0)
+            at_nodes = np.nan_to_num(np.exp(values_of_rows(self.density, rows, nodes) + log_weights), nan=0.0)
         first_nodes = NODES * np.cumsum([0, *pieces[:-1]])  # of every interval between the points by which it is integrated
         first_intervals = [0, *(np.searchsorted(points, self.points) + 1)]
         return np.add.reduceat(at_nodes, first_nodes[first_intervals], axis=1) / self.whole

@@ -19,7 +19,7 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
-from pymc_dp.models.custom_density import _integrals, _values, is_whole_density, rows_for, says_something_of_points
+from pymc_dp.models.custom_density import integrals_of_rows, is_whole_density, rows_for, says_something_of_points, values_of_rows
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.log_sums import factors_of, opened
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
@@ -131,8 +131,8 @@ def _sets_of_weights(known: Sequence[Variable], term: Variable, read: Callable[[
         function = read(term)
         rows, _ = rows_for(function.written(), function.parameters)
         with np.errstate(all="ignore"):
-            whole = np.log(_integrals(function.written(), rows))
-        each = [_values(function.written(part=factor), rows, np.zeros(1))[:, 0] for factor in known]
+            whole = np.log(integrals_of_rows(function.written(), rows))
+        each = [values_of_rows(function.written(part=factor), rows, np.zeros(1))[:, 0] for factor in known]
     except Unreduced:
         return [[factor] for factor in known]
     there = np.isfinite([whole, *each]).all(axis=0)

@@ -98,11 +98,11 @@ def check_levels(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
             unknown = any(v.owner is not None and isinstance(v.owner.op, ModelFreeRV) for v in above([comparison]))
             kept = None if unknown else constant_value(comparison)
             if kept is not None and not np.all(kept):
-                named = [p.name for p in likelihood.inputs if p.private and p.name in bounds]
+                named = [p.name for p in likelihood.inputs if p.private and not p.index]
                 raise Refusal(
-                    f"{likelihood.name} has no density, whatever the unknowns are, at some of the levels that bounds declares for"
-                    f" {' and '.join(named)}: a probability is below 0 or above 1 there, or a rate or spread negative. Declare levels at"
-                    " which it has a density, or write the model so that it has one at each."
+                    f"{likelihood.name} has no density, whatever the unknowns are, at some of the levels of {' and '.join(named)}: a"
+                    " probability is below 0 or above 1 there, or a rate or spread is not above 0. Declare in bounds levels at which it has"
+                    " a density, or write the model so that it has one at each."
                 )
 
 

@@ -62,7 +62,7 @@ def _paid(model, levels, path, call):
     [(_written, {0.5, 2.0}), (_written, {-1, 0, 1}), (_as_mixture, {0.5, 2.0}), (_in_a_custom_dist, {0.5, 2.0}), (_spread, {0.0, 1.0})],
 )
 def test_they_are_refused_before_paying(make, levels, call, tmp_path):
-    with pytest.raises(pmdp.Refusal, match="y has no density, whatever the unknowns are, at some of the levels that bounds declares for x"):
+    with pytest.raises(pmdp.Refusal, match="y has no density, whatever the unknowns are, at some of the levels of x"):
         _paid(make(), levels, tmp_path, call)
     assert PAID.pop() == 0
 
