@@ -9,7 +9,7 @@ from pathlib import Path
 from pytensor.tensor import tensor
 
 from pymc_dp.families.family import all_families
-from pymc_dp.families.scores import ROUNDS
+from pymc_dp.families.scores import ROUNDS, SECOND
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.row_patterns import PATTERNS
 from pymc_dp.models.spec import Likelihood, Placeholder
@@ -176,7 +176,8 @@ def table():
         "",
         "**Bernoulli with a logit that is linear in covariates, and Poisson with such a log**: sums of *scores* (gradients of the",
         "log-likelihood) and of their information are released in rounds, each at the coefficients that the round before found,",
-        f"with {rounds} of epsilon; logistic ones in two, with {two}, where noise is strong. The likelihood is approximated by",
+        f"with {rounds} of epsilon; logistic ones in two, with {two}, where noise is strong, and with up to",
+        f"{float(100 * (1 - ROUNDS[0] - min(SECOND))):g} % in the last where it is weak. The likelihood is approximated by",
         "that of normal features near the last of these, made wider by",
         "the error that this may have ([theory](theory.md#logistic-and-poisson-regression-on-real-covariates)).",
         "",

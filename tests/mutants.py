@@ -2069,8 +2069,8 @@ MUTANTS = (
     ),
     Mutant(
         "scores without noise", "releases/rounds.py",
-        "statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)\n        if place",
-        "statistic = cells.noisy_statistic(read(cells), noise, draw, cost)\n        if place", "everything that leaves has noise",
+        "statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)\n        if not",
+        "statistic = cells.noisy_statistic(read(cells), noise, draw, cost)\n        if not", "everything that leaves has noise",
         "test_privacy_routes.py::test_neighbours_look_the_same_and_cost_what_was_paid[logistic-laplace-replace]",
     ),
     Mutant(
@@ -2085,19 +2085,38 @@ MUTANTS = (
     ),
     Mutant(
         "rights that were exchanged are kept", "privacy/receipts.py", "self._left = self._left - wanted", "self._left = self._left + Counter()",
-        "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
+        "draws are exchanged, not added", "test_scores.py::test_draws_are_exchanged_for_others_that_cost_no_more",
     ),
     Mutant(
         "a draw that was made is exchanged for another's right", "privacy/receipts.py", "wanted - self._left or alike:", "wanted - self._left:",
         "no path costs more than was charged", "test_scores.py::test_a_draw_that_was_made_is_not_exchanged_in_the_name_of_a_dearer_one",
     ),
     Mutant(
-        "exchanged for a dearer draw", "privacy/receipts.py", "_check([*kept, instead], self._cost)", "_check(kept, self._cost)",
-        "no path costs more than was charged", "test_scores.py::test_draws_are_exchanged_for_one_that_costs_no_more",
+        "exchanged for a dearer draw", "privacy/receipts.py", "_check([*kept, *instead], self._cost)", "_check(kept, self._cost)",
+        "no path costs more than was charged", "test_scores.py::test_draws_are_exchanged_for_others_that_cost_no_more",
     ),
     Mutant(
-        "one round more that knows the anchor of the next", "releases/rounds.py", 'cells.instead(noise, rounds[1], rounds[1:])',
-        'cells.instead(noise, draw, rounds[1:])', "a round costs what a record can move in it",
+        "exchanged for two draws at the price of one", "privacy/receipts.py", "_check([*kept, *instead], self._cost)",
+        "_check([*kept, *instead[:1]], self._cost)", "no path costs more than was charged",
+        "test_scores.py::test_draws_are_exchanged_for_others_that_cost_no_more",
+    ),
+    Mutant(
+        "two rounds at the price of three", "releases/cells.py", "for each in (part, 1 - part)]", "for each in (part, 1)]",
+        "rounds cost together what is paid", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice, 1/10]",
+    ),
+    Mutant(
+        "a second round of three that knows its anchor for less", "releases/cells.py", "[self.instead(noise, left[0], left, each)",
+        "[self.instead(noise, first, left, each)", "a round costs what a record can move in it",
+        "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice, 1/10]",
+    ),
+    Mutant(
+        "the second of three rounds has the least there is", "families/anchors.py", "if error <= CLOSE * min(twice.values())][-1]", "][-1]",
+        "noise of the second round does not hide its anchor",
+        "test_scores.py::test_one_more_round_is_taken_where_two_would_be_hidden_by_noise[20000-1.0-3.0-twice, 3/20]",
+    ),
+    Mutant(
+        "one round more that knows the anchor of the next", "releases/cells.py", '"there": [self.instead(noise, left[0], left)]',
+        '"there": [self.instead(noise, first, left)]', "a round costs what a record can move in it",
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-there]",
     ),
     Mutant(
@@ -3847,7 +3866,7 @@ MUTANTS = (
     ),
     Mutant(
         "a later round of scores at the first anchor", "releases/rounds.py",
-        "            cells = cells.at(there.reshape(anchor.shape))\n", "",
+        "        cells = cells.at(there.reshape(anchor.shape))\n", "",
         "scores are taken where the round before puts the coefficients",
         "test_rounds_data.py::test_noise_is_added_to_what_every_round_reads",
     ),

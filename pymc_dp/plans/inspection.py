@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 
 from pymc_dp.families.residuals import residuals_in_words
-from pymc_dp.families.scores import ROUNDS
+from pymc_dp.families.scores import ROUNDS, SECOND
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
 from pymc_dp.plans.bins import Bins
@@ -369,9 +369,11 @@ def _said_of(regression: Regression) -> str:
 def _approximation(regression: Regression) -> str:
     """What is approximate about a likelihood with a link, in words."""
     rounds = ", ".join(f"{float(share):.0%}" for share in ROUNDS)
-    shorter = f", or of {float(ROUNDS[0]):.0%} and {float(1 - ROUNDS[0]):.0%} where noise is strong" if regression.link == "logit" else ""
+    first, least = float(ROUNDS[0]), float(min(SECOND))
+    other = f", or of {first:.0%} and {1 - first:.0%} where noise is strong, or up to {1 - first - least:.0%} in the last where it is weak"
+    other = other if regression.link == "logit" else ""
     return (
-        f"scores and their information, in rounds of {rounds} of epsilon{shorter}; the likelihood is approximated by that of normal"
+        f"scores and their information, in rounds of {rounds} of epsilon{other}; the likelihood is approximated by that of normal"
         " features near the coefficients of the last round, made wider by the error that this may have; where noise hides the information"
         " slopes rest on priors"
         + (f"; records above the upper bound of {regression.link} count less" if regression.link == "log" else "")

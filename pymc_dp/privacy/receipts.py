@@ -142,8 +142,8 @@ class Receipt:
         if self._process is not process():
             raise Refusal(UNPAID)
 
-    def exchange(self, given_up: Sequence[Draw], instead: Draw) -> None:
-        """Give up the right to some draws for the right to another, with which all draws cost no more than was charged.
+    def exchange(self, given_up: Sequence[Draw], instead: Sequence[Draw]) -> None:
+        """Give up the right to some draws for the right to others, with which all draws cost no more than was charged.
 
         Which draws are given up may depend on noisy numbers that were drawn before: costs add up to what was paid whatever is chosen
         (Rogers et al. 2016, Whitehouse et al. 2023).
@@ -159,10 +159,10 @@ class Receipt:
             alike = any((one.mechanism, one.scale, one.size) in wanted and one not in given_up for one in kept)
             if self._process is not process() or wanted - self._left or alike:
                 raise Refusal(UNPAID)
-            _check([*kept, instead], self._cost)
-            self._draws = [*kept, instead]
+            _check([*kept, *instead], self._cost)
+            self._draws = [*kept, *instead]
             self._left = self._left - wanted
-            self._left[instead.mechanism, instead.scale, instead.size] += 1
+            self._left.update((draw.mechanism, draw.scale, draw.size) for draw in instead)
 
     def __reduce__(self) -> NoReturn:
         """Two receipts would be two draws for one payment."""

@@ -12,7 +12,7 @@ from pymc_dp.families.anchors import first_anchor
 from pymc_dp.families.family import Sensitivity
 from pymc_dp.families.grid import POINTS
 from pymc_dp.families.residuals import FIRST, Residuals, sensitivity_of, statistics_of, worth_it
-from pymc_dp.families.scores import ROUNDS
+from pymc_dp.families.scores import ROUNDS, SECOND
 from pymc_dp.models.custom_density import AS_POTENTIAL
 from pymc_dp.models.spec import RecordPaths
 from pymc_dp.models.structure import substitute
@@ -113,11 +113,20 @@ class PublicCells:
             draws.append(Draw(self.name, noise.priced_as, difference, square, scale, size, disjoint))
         return draws
 
-    def instead(self, noise: Mechanism, draw: Draw, left: Sequence[Draw]) -> Draw:
-        """The draw that costs what those cost that are left, for sums that a record moves as far as those of ``draw``."""
+    def instead(self, noise: Mechanism, draw: Draw, left: Sequence[Draw], part: Fraction = Fraction(1)) -> Draw:
+        """The draw that costs what those cost that are left, or a part of it, for sums that a record moves as far as those of ``draw``."""
         pure, rho = adds_up_to([replace(one, disjoint=()) for one in left])
-        cost = Cost(pure) if pure is not None else Cost(Fraction(0), Fraction(1), rho)
+        cost = Cost(pure * part) if pure is not None else Cost(Fraction(0), Fraction(1), rho * part)
         return replace(draw, scale=noise.calibrate(draw.difference, draw.square, cost))
+
+    def ways_on(self, noise: Mechanism, draws: Sequence[Draw]) -> dict[str, list[Draw]]:
+        """The draws that may be made after the first of three, none of which ways costs more than the two that are left."""
+        first, *left = draws
+        ways = {"here": [self.instead(noise, first, left)], "there": [self.instead(noise, left[0], left)], "twice": left}
+        for share in SECOND:
+            part = share / (1 - ROUNDS[0])
+            ways[f"twice, {share}"] = [self.instead(noise, left[0], left, each) for each in (part, 1 - part)]
+        return ways
 
     @property
     def points(self) -> int:

@@ -34,27 +34,30 @@ def in_rounds(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Dra
     if regression is None or not regression.link:
         [draw] = rounds
         return cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)
-    for place, draw in enumerate(rounds):
+    left = list(rounds)
+    while True:
+        draw = left.pop(0)
         anchor = cells.anchor
         assert isinstance(anchor, np.ndarray)
         statistic = cells.noisy_statistic(noise.draw(read(cells), draw.scale, receipt), noise, draw, cost)
-        if place < len(rounds) - 1:
-            F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
-            flat = moments.reshape(-1, *moments.shape[-2:])
-            scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
-            there = next_anchor(regression.scores, *scores)
-            if place == 0 and regression.link == "logit":
-                once = {"here": cells.instead(noise, draw, rounds[1:]), "there": cells.instead(noise, rounds[1], rounds[1:])}
-                planned = {"first": draw, **once, "second": rounds[1], "third": rounds[2]}
-                deviations = {way: one.scale / draw.scale * statistic.noise.standard_deviation for way, one in planned.items()}
-                way = best_way(regression.scores, scores[0], scores[1], scores[3], there, deviations)
-                if way != "twice":
-                    receipt.exchange(rounds[1:], once[way])
-                    cells = cells if way == "here" else cells.at(there.reshape(anchor.shape))
-                    return cells.noisy_statistic(noise.draw(read(cells), once[way].scale, receipt), noise, once[way], cost)
+        if not left:
+            return statistic
+        F, moments = len(regression.names), regression.matrix(statistic.values, cells.known * statistic.lattice)
+        flat = moments.reshape(-1, *moments.shape[-2:])
+        scores = flat[:, :F, F], flat[:, :F, :F], statistic.noise.standard_deviation, anchor.reshape(-1, F)
+        there = next_anchor(regression.scores, *scores)
+        if draw is rounds[0] and regression.link == "logit":
+            ways = cells.ways_on(noise, rounds)
+            deviations = {way: [one.scale / draw.scale * scores[2] for one in draws] for way, draws in ways.items()}
+            way = best_way(regression.scores, *scores, there, deviations)
+            if way != "twice":
+                receipt.exchange(left, ways[way])
+                left = list(ways[way])
+            if way == "here":
+                there = scores[3]
+            elif len(left) > 1:
                 there = next_anchor(regression.scores, *scores, bent=BENT)
-            cells = cells.at(there.reshape(anchor.shape))
-    return statistic
+        cells = cells.at(there.reshape(anchor.shape))
 
 
 def _with_residuals(cells: PublicCells, read: Read, noise: Mechanism, rounds: list[Draw], cost: Cost, receipt: Receipt) -> NoisyStatistic:

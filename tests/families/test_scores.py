@@ -14,7 +14,7 @@ from scipy.stats import poisson
 import pymc_dp as pmdp
 from pymc_dp.families.anchors import BENT, best_way, first_anchor, next_anchor, straightened, widened
 from pymc_dp.families.grid import POINTS
-from pymc_dp.families.scores import ROUNDS, Scores, record_scores
+from pymc_dp.families.scores import ROUNDS, SECOND, Scores, record_scores
 from pymc_dp.privacy.accounting import Cost
 from pymc_dp.privacy.guard import boundary
 from pymc_dp.privacy.receipts import Draw, Receipt
@@ -109,10 +109,16 @@ def test_any_anchor_gives_numbers_within_the_norm(of):
 
 
 # ---------- rounds
-@pytest.mark.parametrize("way", ["twice", "there", "here"])
+WAYS = {"twice": ROUNDS[1:], "there": [1 - ROUNDS[0]], "here": [1 - ROUNDS[0]]} | {
+    f"twice, {share}": [share, 1 - ROUNDS[0] - share] for share in SECOND
+}
+"""What is left to the rounds after the first."""
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_no_round_is_drawn_that_was_not_paid_for(noise, way, monkeypatch):
-    """One draw a round is paid for, at scales that add up to the price; and of those that are left one may be made instead."""
+    """One draw a round is paid for, at scales that add up to the price; and others may be made in place of those that are left."""
     receipts, drawn, own, struck = [], [], Receipt.__init__, Receipt.strike_off
 
     def kept(receipt, draws, cost, *rest):
@@ -135,19 +141,19 @@ def test_no_round_is_drawn_that_was_not_paid_for(noise, way, monkeypatch):
     moved = [scores.sensitivity(moves=False) for scores in released["y"].regression.scores.rounds]
     assert [draw.difference for draw in draws] == [one.difference for one in moved]
     assert moved[0].difference < 0.65 * moved[1].difference == 0.65 * moved[2].difference
-    made = moved if way == "twice" else [moved[0], moved[0] if way == "here" else moved[1]]
+    made = [moved[0], *[moved[0] if way == "here" else moved[1]] * len(WAYS[way])]
     # What was drawn, at what a record can move it by: by hand, from scales and sensitivities alone.
     price = {"laplace": lambda one, s: Fraction(one.difference) / s, "gaussian": lambda one, s: Fraction(one.square) / (2 * s**2)}[noise]
     spent = [price(one, Fraction(scale)) for one, scale in zip(made, drawn, strict=True)]
     assert 1 - Fraction(1, 10**9) < sum(spent) / paid <= 1
-    for each, share in zip(spent, ROUNDS if way == "twice" else (ROUNDS[0], 1 - ROUNDS[0]), strict=True):
+    for each, share in zip(spent, [ROUNDS[0], *WAYS[way]], strict=True):
         assert each <= paid * share
     assert released["y"].scale == drawn[-1]
     assert (released["y"].anchor[0, 1:] == 0).all() == (way == "here")
     assert released["y"].difference == made[-1].difference
 
 
-@pytest.mark.parametrize("way", ["there", "twice"])
+@pytest.mark.parametrize("way", ["there", "twice", "twice, 1/10"])
 def test_the_next_anchor_rests_on_what_was_released_alone(way, monkeypatch):
     """It is that of the noisy numbers of the round before, to the last digit."""
     drawn, own = [], pmdp.Laplace.draw
@@ -165,38 +171,47 @@ def test_the_next_anchor_rests_on_what_was_released_alone(way, monkeypatch):
         values = noisy * released.lattice / released.regression.weights
         moments = released.regression.matrix(values, released.known * released.lattice).reshape(1, 3, 3)
         noise = replace(released, noisy=noisy, scale=scale).noise.standard_deviation
-        bent = BENT if way == "twice" and scale == drawn[0][1] else 0.0
+        bent = BENT if way != "there" and scale == drawn[0][1] else 0.0
         anchor = next_anchor(of, moments[:, :2, 2], moments[:, :2, :2], noise, anchor, bent)
-    assert len(drawn) == {"there": 2, "twice": 3}[way]
+    assert len(drawn) == 1 + len(WAYS[way])
     np.testing.assert_array_equal(released.anchor.reshape(anchor.shape), anchor)
 
 
-def test_draws_are_exchanged_for_one_that_costs_no_more():
+def test_draws_are_exchanged_for_others_that_cost_no_more():
     """And for nothing else: not for a dearer one, nor when one of them was made already, nor twice."""
     first, second, third = (Draw("y", "laplace", 10, 100, scale, 5) for scale in (50.0, 40.0, 25.0))
     cost = Cost(Fraction(85, 100))
     instead = Draw("y", "laplace", 10, 100, 10 / 0.65, 5)
     dearer = replace(instead, scale=instead.scale * (1 - 1e-12))
     receipt = Receipt([first, second, third], cost)
-    for given_up, other in (([second, third], replace(instead, scale=1.0)), ([third], instead), ([second, second], instead)):
+    given_up = [second, third]
+    for those, other in ((given_up, replace(instead, scale=1.0)), ([third], instead), ([second, second], instead)):
         with pytest.raises(pmdp.Refusal):
-            receipt.exchange(given_up, other)
+            receipt.exchange(those, [other])
     if instead.pure > cost.epsilon - first.pure:  # 10 / .65 is rounded down
         instead, dearer = replace(instead, scale=np.nextafter(instead.scale, 99.0)), instead
-    with pytest.raises(pmdp.Refusal, match="cost more"):
-        receipt.exchange([second, third], dearer)
+    for others in ([dearer], [instead, instead]):
+        with pytest.raises(pmdp.Refusal, match="cost more"):
+            receipt.exchange(given_up, others)
     receipt.strike_off("laplace", second.scale, 5)
     with pytest.raises(pmdp.Refusal, match="not been paid"):
-        receipt.exchange([second, third], instead)
+        receipt.exchange(given_up, [instead])
     receipt = Receipt([first, second, third], cost)
-    receipt.exchange([second, third], instead)
+    receipt.exchange(given_up, [instead])
     with pytest.raises(pmdp.Refusal, match="not been paid"):
-        receipt.exchange([second, third], instead)
+        receipt.exchange(given_up, [instead])
     for draw in (second, third):
         with pytest.raises(pmdp.Refusal, match="not been paid"):
             receipt.strike_off("laplace", draw.scale, 5)
     for draw in (first, instead):
         receipt.strike_off("laplace", draw.scale, 5)
+    receipt = Receipt([first, second, third], cost)
+    half = replace(instead, scale=2.01 * instead.scale)
+    receipt.exchange(given_up, [half, half])
+    for draw in (half, first, half):
+        receipt.strike_off("laplace", draw.scale, 5)
+    with pytest.raises(pmdp.Refusal, match="not been paid"):
+        receipt.strike_off("laplace", half.scale, 5)
 
 
 def test_a_draw_that_was_made_is_not_exchanged_in_the_name_of_a_dearer_one():
@@ -205,14 +220,14 @@ def test_a_draw_that_was_made_is_not_exchanged_in_the_name_of_a_dearer_one():
     receipt = Receipt([cheap, dear], Cost(Fraction(6, 10)))
     receipt.strike_off("laplace", 10.0, 3)  # of which draw is not told
     with pytest.raises(pmdp.Refusal, match="not been paid"):
-        receipt.exchange([dear], replace(dear, scale=11.0))
+        receipt.exchange([dear], [replace(dear, scale=11.0)])
 
 
 @pytest.mark.parametrize(
     ("n", "epsilon", "slope", "expected"),
     [
         (1000, 1.0, 0.0, "here"), (1000, 1.0, 1.0, "there"), (1000, 5.0, 2.0, "there"), (5000, 1.0, 2.0, "there"),
-        (20_000, 5.0, 1.0, "there"), (20_000, 1.0, 3.0, "twice"), (20_000, 5.0, 2.0, "twice"),
+        (20_000, 5.0, 1.0, "there"), (20_000, 1.0, 3.0, "twice, 3/20"), (20_000, 5.0, 2.0, "twice, 1/20"),
     ],
 )  # fmt: skip
 def test_one_more_round_is_taken_where_two_would_be_hidden_by_noise(n, epsilon, slope, expected):
@@ -222,13 +237,9 @@ def test_one_more_round_is_taken_where_two_would_be_hidden_by_noise(n, epsilon, 
     design = np.column_stack([np.ones(n), u])
     score, information = design.T @ (expit(0.3 + 4 * slope * u) - 0.5), design.T @ design / 4
     few, many = (one.sensitivity(moves=False).difference / POINTS**2 * np.sqrt(2) / epsilon for one in of.rounds[:2])
-    first, second, third = (float(share) for share in ROUNDS)
-    deviations = {
-        "first": few / first, "here": few / (1 - first), "there": many / (1 - first), "second": many / second, "third": many / third,
-    }  # fmt: skip
-    anchor = first_anchor(of, (1,))
-    there = next_anchor(of, score[None], information[None], deviations["first"], anchor)
-    assert best_way(of, score[None], information[None], anchor, there, deviations) == expected
+    ways = {way: [(few if way == "here" else many) / float(share) for share in shares] for way, shares in WAYS.items()}
+    first = score[None], information[None], few / float(ROUNDS[0]), first_anchor(of, (1,))
+    assert best_way(of, *first, next_anchor(of, *first), ways) == expected
 
 
 def sums(of, columns, y, anchor):
@@ -308,10 +319,10 @@ def test_whatever_is_released_gives_a_way_to_go_on():
         off = noise * rng.normal(size=(2, F, F))
         information = np.einsum("bni,bnj->bij", design, design) / 200 * n + (off + off.swapaxes(1, 2)) / 2
         there = rng.uniform(-half, half, (2, F)) * 2
-        deviations = {"first": noise, "here": 0.3 * noise, "there": 0.4 * noise, "second": 1.1 * noise, "third": 0.6 * noise}
+        ways = {way: [(0.06 if way == "here" else 0.08) / float(share) * noise for share in shares] for way, shares in WAYS.items()}
         with np.errstate(all="raise", under="ignore"):
-            way = best_way(of, np.zeros((2, F)), information, first_anchor(of, (2,)), there, deviations)
-        assert way in ("here", "there", "twice")
+            way = best_way(of, np.zeros((2, F)), information, noise, first_anchor(of, (2,)), there, ways)
+        assert way in WAYS
 
 
 # ---------- what may be asked for
@@ -396,7 +407,8 @@ def test_releases_from_before_scores_are_read_but_not_rewritten():
 def test_what_is_said_of_a_link_before_it_is_paid_for():
     model, bounds = with_records()
     row = pmdp.inspect(model, bounds=bounds).rows[0]
-    assert "in rounds of 20%, 20%, 60% of epsilon, or of 20% and 80% where noise is strong" in row.reason
+    rounds = "in rounds of 20%, 20%, 60% of epsilon, or of 20% and 80% where noise is strong, or up to 75% in the last where it is weak;"
+    assert rounds in row.reason
     assert row.statistics == ("sum weight", "sum weight x", "sum (y - mean)", "sum weight x x", "sum (y - mean) x")
 
 
