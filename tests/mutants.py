@@ -1345,7 +1345,20 @@ MUTANTS = (
     ),
     Mutant(
         "weights of a sum taken for shares", "models/written_mixtures.py", "not (are_logarithms(weights, formula) or are_shares(weights))", "False",
-        "a density is not cut off where a weight is above 1", "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[False]",
+        "a density is not cut off where a weight is above 1", "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[above 1-False]",
+    ),
+    Mutant(
+        "any function of shares taken for one", "models/written_mixtures.py", "_rest_on_shares(weights) and _stay_shares(weights)", "_rest_on_shares(weights)",
+        "a density is not cut off where a weight is above 1",
+        "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[a quotient of shares-False]",
+    ),
+    Mutant(
+        "powers taken for no weights", "models/written_mixtures.py", "        return number_in(variable.owner.inputs[1]) is not None\n", "        return False\n",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_weights_may_be_powers[a share-False]",
+    ),
+    Mutant(
+        "powers with any exponent", "models/written_mixtures.py", "        return number_in(variable.owner.inputs[1]) is not None\n", "        return True\n",
+        "probabilities add up to 1", "test_written_mixtures.py::test_a_power_whose_exponent_is_no_number_is_no_weight",
     ),
     Mutant(
         "components with any factor", "models/custom_density.py", "everywhere=True, to=1.0)[1]", "everywhere=True)[1]",
