@@ -1288,7 +1288,19 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal to a number]",
     ),
     Mutant(
-        "single values in a Potential", "models/potentials.py", "if says_something_of_points(density, function.parameters):", "if False:",
+        "rounded values taken for others", "models/custom_density.py", "    return ROUNDED if is_of_rounded(density", "    return ROUNDED if False and is_of_rounded(density",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+    ),
+    Mutant(
+        "smooth densities taken for rounded", "models/rounded_values.py", " and (two[tried] > DIFFERENT).any()", "",
+        "a density is read as one", "test_rounded_values.py::test_a_density_is_left_as_it_is[a smooth density]",
+    ),
+    Mutant(
+        "numbers that are subtracted taken for added", "models/rounded_values.py", " if kind == \"Add\" or place == 0 else -number", "",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+    ),
+    Mutant(
+        "single values in a Potential", "models/potentials.py", "if problem := problem_of_values(density, function.parameters):", "if problem := '':",
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_by_potential]",
     ),
     Mutant(
@@ -1296,7 +1308,7 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_with_flags]",
     ),
     Mutant(
-        "single values in a component", "models/written_mixtures.py", "if says_something_of_points(written, function.parameters):", "if False:",
+        "single values in a component", "models/written_mixtures.py", "if problem := problem_of_values(written, function.parameters):", "if problem := '':",
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_of_a_mixture]",
     ),
     Mutant(

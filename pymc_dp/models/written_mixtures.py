@@ -19,12 +19,11 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
-from pymc_dp.models.custom_density import integrals_of_rows, is_whole_density, rows_for, says_something_of_points, values_of_rows
+from pymc_dp.models.custom_density import integrals_of_rows, is_whole_density, problem_of_values, rows_for, values_of_rows
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.log_sums import factors_of, opened
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
-from pymc_dp.models.single_points import HEAPED
 from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, constant_value, scalar_name, substitute
 from pymc_dp.models.tabulated import number_in
 from pymc_dp.models.unknowns import support_of
@@ -115,8 +114,8 @@ def _component(
             continue
         written = function.written()
         if is_whole_density(written, function.parameters):
-            if says_something_of_points(written, function.parameters):
-                raise Unreduced(HEAPED)
+            if problem := problem_of_values(written, function.parameters):
+                raise Unreduced(problem)
             return [(_summed(weights), density)]
     return []
 
