@@ -60,11 +60,11 @@ def is_of_rounded(written: Written, values: Values, rows: np.ndarray) -> bool:
 
 
 def _differences(written: Written, values: Values, rows: np.ndarray, unit: float, apart: int) -> np.ndarray:
-    """By how much sums over values so many units apart differ with where they begin (R,), relatively; NaN where there are none."""
+    """By how much sums over values so many units apart differ with where they begin (R,), relatively; NaN where one is none."""
     at = unit * np.add.outer(STARTS, apart * np.arange(-MANY, MANY + 1))
     with np.errstate(all="ignore"):
         found = np.exp(values(written, np.broadcast_to(at.ravel(), (len(rows), at.size)), rows)).reshape(len(rows), *at.shape)
-        sums = np.nan_to_num(found, nan=0.0).sum(axis=-1)
+        sums = found.sum(axis=-1)
         return (sums.max(axis=-1) - sums.min(axis=-1)) / np.where(sums.max(axis=-1) > 0, sums.max(axis=-1), np.nan)
 
 

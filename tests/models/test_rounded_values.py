@@ -48,16 +48,26 @@ NOT = {
 }  # fmt: skip
 
 
-def problem(formula):
-    vectors = tuple(pt.dvector() for _ in range(3))
+def heaped(t, m, s, h):
+    """To whole numbers or, of a share h, to fives: with a share of 2.5 it is no number at some values and one at others."""
+    parts = [pt.exp(below(t + half, m, s)) - pt.exp(below(t - half, m, s)) for half in (0.5, 2.5)]
+    return pt.log((1 - h) * parts[0] + h * parts[1] / 5)
+
+
+def problem(formula, many=2):
+    vectors = tuple(pt.dvector() for _ in range(1 + many))
     with pm.Model():
-        parameters = [pm.Normal("m"), pm.HalfNormal("s")]
+        parameters = [pm.Normal(f"p{k}") for k in range(many)]
     return problem_of_values(Written(vectors, formula(*vectors)).unchecked(), parameters)
 
 
 @pytest.mark.parametrize("name", OF_ROUNDED)
 def test_the_probability_of_a_rounded_value_is_found(name):
     assert problem(OF_ROUNDED[name]) == ROUNDED
+
+
+def test_no_number_at_some_parameters_says_nothing():
+    assert problem(heaped, 3) == ROUNDED
 
 
 @pytest.mark.parametrize("name", NOT)
