@@ -1288,7 +1288,19 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal to a number]",
     ),
     Mutant(
-        "single values in a Potential", "models/potentials.py", "if says_something_of_points(density, function.parameters):", "if False:",
+        "rounded values taken for others", "models/custom_density.py", "    return ROUNDED if is_of_rounded(density", "    return ROUNDED if False and is_of_rounded(density",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+    ),
+    Mutant(
+        "smooth densities taken for rounded", "models/rounded_values.py", " and (two[tried] > DIFFERENT).any()", "",
+        "a density is read as one", "test_rounded_values.py::test_a_density_is_left_as_it_is[a smooth density]",
+    ),
+    Mutant(
+        "numbers that are subtracted taken for added", "models/rounded_values.py", " if kind == \"Add\" or place == 0 else -number", "",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+    ),
+    Mutant(
+        "single values in a Potential", "models/potentials.py", "if problem := problem_of_values(density, function.parameters):", "if problem := '':",
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_by_potential]",
     ),
     Mutant(
@@ -1296,7 +1308,7 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_with_flags]",
     ),
     Mutant(
-        "single values in a component", "models/written_mixtures.py", "if says_something_of_points(written, function.parameters):", "if False:",
+        "single values in a component", "models/written_mixtures.py", "if problem := problem_of_values(written, function.parameters):", "if problem := '':",
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_of_a_mixture]",
     ),
     Mutant(
@@ -1345,7 +1357,20 @@ MUTANTS = (
     ),
     Mutant(
         "weights of a sum taken for shares", "models/written_mixtures.py", "not (are_logarithms(weights, formula) or are_shares(weights))", "False",
-        "a density is not cut off where a weight is above 1", "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[False]",
+        "a density is not cut off where a weight is above 1", "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[above 1-False]",
+    ),
+    Mutant(
+        "any function of shares taken for one", "models/written_mixtures.py", "_rest_on_shares(weights) and _stay_shares(weights)", "_rest_on_shares(weights)",
+        "a density is not cut off where a weight is above 1",
+        "test_written_mixtures.py::test_a_weight_may_be_above_1_where_the_sum_is_a_density[a quotient of shares-False]",
+    ),
+    Mutant(
+        "powers taken for no weights", "models/written_mixtures.py", "        return number_in(variable.owner.inputs[1]) is not None\n", "        return False\n",
+        "a narrow component keeps its weight", "test_written_mixtures.py::test_weights_may_be_powers[a share-False]",
+    ),
+    Mutant(
+        "powers with any exponent", "models/written_mixtures.py", "        return number_in(variable.owner.inputs[1]) is not None\n", "        return True\n",
+        "probabilities add up to 1", "test_written_mixtures.py::test_a_power_whose_exponent_is_no_number_is_no_weight",
     ),
     Mutant(
         "components with any factor", "models/custom_density.py", "everywhere=True, to=1.0)[1]", "everywhere=True)[1]",

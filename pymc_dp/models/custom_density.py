@@ -16,6 +16,7 @@ from pytensor.graph.basic import Variable
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.models.interval_nodes import nodes_between
 from pymc_dp.models.likelihood_rv import Written
+from pymc_dp.models.rounded_values import ROUNDED, is_of_rounded
 from pymc_dp.models.single_points import HEAPED, tells_points_apart
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown
 from pymc_dp.models.tabulated import number_in
@@ -70,8 +71,8 @@ def check_density(
     same, alike = _same_integrals(density, parameters)
     if alike:
         vectors = tuple(pt.dvector(f"argument_{k}") for k in range(1 + len(parameters)))
-        if says_something_of_points(Written(vectors, density(*vectors)), parameters):
-            raise Unreduced(f"the density of its CustomDist is not what it is read as: {HEAPED}")
+        if problem := problem_of_values(Written(vectors, density(*vectors)), parameters):
+            raise Unreduced(f"the density of its CustomDist is not what it is read as: {problem}")
         return
     if any(map(_is_data, parameters)) and not same:
         raise Unreduced(
@@ -128,6 +129,13 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
 def says_something_of_points(density: Written, parameters: Sequence[Variable]) -> bool:
     """Whether a density says of single values what it does not say of those beside them: see ``tells_points_apart``."""
     return tells_points_apart(density, _at, rows_for(density, parameters)[0])
+
+
+def problem_of_values(density: Written, parameters: Sequence[Variable]) -> str:
+    """Why a density may not be integrated, though it is one: what it says of single values, or of rounded ones; nothing of another."""
+    if says_something_of_points(density, parameters):
+        return HEAPED
+    return ROUNDED if is_of_rounded(density, _at, rows_for(density, parameters)[0]) else ""
 
 
 def says_what(

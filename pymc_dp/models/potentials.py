@@ -17,7 +17,7 @@ from pytensor.tensor.elemwise import CAReduce
 
 from pymc_dp.models.any_length import of_any_length
 from pymc_dp.models.by_record import by_record
-from pymc_dp.models.custom_density import is_density, is_density_and_survival, says_something_of_points, says_what
+from pymc_dp.models.custom_density import is_density, is_density_and_survival, problem_of_values, says_something_of_points, says_what
 from pymc_dp.models.event_flags import only_flag
 from pymc_dp.models.likelihood_rv import LikelihoodRV, variable_of
 from pymc_dp.models.opaque import opaque
@@ -159,8 +159,8 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
     function = RecordFormula(formula, {array: None}).few(beside)
     density = function.written()
     if is_density(density, function.parameters):
-        if says_something_of_points(density, function.parameters):
-            raise Unreduced(HEAPED)
+        if problem := problem_of_values(density, function.parameters):
+            raise Unreduced(problem)
         return LikelihoodRV(density), function.parameters
     found = []
     flags = [v for v in arrays_above([formula]) if v is not array and v.type.ndim == 1]

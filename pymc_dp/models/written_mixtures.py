@@ -19,13 +19,13 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.special import LogSoftmax, Softmax
 
 from pymc_dp.models.bounded_priors import TrimmedSimplexTransform
-from pymc_dp.models.custom_density import integrals_of_rows, is_whole_density, rows_for, says_something_of_points, values_of_rows
+from pymc_dp.models.custom_density import integrals_of_rows, is_whole_density, problem_of_values, rows_for, values_of_rows
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written
 from pymc_dp.models.log_sums import factors_of, opened
 from pymc_dp.models.probabilities import IRRATIONAL, ROWS, at_made_up_numbers
 from pymc_dp.models.record_formulas import PASSED, RecordFormula, resting_on
-from pymc_dp.models.single_points import HEAPED
-from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, scalar_name, substitute
+from pymc_dp.models.structure import SKIPPED, Unreduced, above, arrays_above, constant_value, scalar_name, substitute
+from pymc_dp.models.tabulated import number_in
 from pymc_dp.models.unknowns import support_of
 
 ANALYTIC = {
@@ -38,8 +38,8 @@ MOVING = {
     *("Softmax", "LogSoftmax", "LogSumExp", "TensorFromScalar", "ScalarFromTensor", "Shape", "Shape_i"),
 }  # fmt: skip
 """Operations that move numbers, and functions of several that are analytic."""
-
-
+TRIED = 16
+"""At so many numbers of shares it is tried whether weights that are computed from them are between 0 and 1."""
 MOST_OPENED = 32
 """So many sums in a formula are taken apart."""
 MOST_FACTORS = 8
@@ -114,8 +114,8 @@ def _component(
             continue
         written = function.written()
         if is_whole_density(written, function.parameters):
-            if says_something_of_points(written, function.parameters):
-                raise Unreduced(HEAPED)
+            if problem := problem_of_values(written, function.parameters):
+                raise Unreduced(problem)
             return [(_summed(weights), density)]
     return []
 
@@ -173,10 +173,15 @@ def are_logarithms(weights: Sequence[Variable], formula: Variable) -> bool:
 
 
 def are_shares(weights: Sequence[Variable]) -> bool:
-    """Whether weights, of which these are the logarithms, are computed from shares alone: unknowns between 0 and 1, and functions that are.
+    """Whether weights, of which these are the logarithms, are computed from shares alone, unknowns between 0 and 1 and functions that are,
+    and are shares wherever that is tried: one share divided by another need not be.
 
     A sum of densities may be one with a weight above 1, and another that is negative.
     """
+    return _rest_on_shares(weights) and _stay_shares(weights)
+
+
+def _rest_on_shares(weights: Sequence[Variable]) -> bool:
     stack, seen = [*weights], set()
     while stack:
         variable = stack.pop()
@@ -193,6 +198,36 @@ def are_shares(weights: Sequence[Variable]) -> bool:
     return True
 
 
+def _stay_shares(weights: Sequence[Variable]) -> bool:
+    """Whether weights are between 0 and 1 at several numbers of the single unknowns that they rest on, many of them near their ends."""
+    nodes = {v: v.owner.inputs[0] for v in above(list(weights), through_unknowns=False) if v.owner and isinstance(v.owner.op, ModelFreeRV)}
+    singles = {v: random for v, random in nodes.items() if not getattr(random.owner.op, "ndim_supp", 1)}
+    shapes = [constant_value(random.shape) for random in singles.values()]
+    if any(shape is None for shape in shapes):
+        return False
+    many = [prod(map(int, shape)) for shape in shapes if shape is not None]
+    places = np.arange(1, TRIED + 1)[:, None] * 2.0 ** (np.arange(1, sum(many) + 1) / (sum(many) + 1)) % 1
+    made_up: dict[Variable, Variable] = {array: _made_up(array) for array in arrays_above(list(weights))}
+    tried = []
+    for row in np.sin(np.pi / 2 * places) ** 2:
+        parts = np.split(row, np.cumsum(many))[:-1]
+        numbers = {v: _between_ends(v, singles[v], part) for v, part in zip(singles, parts, strict=True)}
+        tried += [substitute(pt.exp(weight), made_up | numbers, SKIPPED).flatten() for weight in weights]
+    try:
+        [found] = at_made_up_numbers([pt.concatenate(tried)], [])
+    except Exception:  # what has no made-up number, or is not defined there
+        return False
+    return bool((np.abs(found - 0.5) <= 0.5 + np.finfo(float).eps * len(weights)).all())
+
+
+def _between_ends(unknown: Variable, random: Variable, places: np.ndarray) -> Variable:
+    """Numbers of an unknown at places from 0 to 1 of where it may be; of one with an infinite end, as a logit has, between -4 and 4."""
+    ends = support_of(random)
+    low, high = ends if ends is not None and all(np.isfinite(end).all() for end in ends) else (-4.0, 4.0)
+    shape = constant_value(random.shape)
+    return pt.constant((low + (high - low) * places.reshape(shape)).astype(unknown.type.dtype))
+
+
 def _is_smooth(variable: Variable) -> bool:
     """Whether a number is computed by analytic functions, of which a sum that is 1 at made-up numbers is 1 wherever they are connected to
     these; those of ``abs``, ``clip`` or ``switch`` need not be.
@@ -200,6 +235,8 @@ def _is_smooth(variable: Variable) -> bool:
     if variable.owner is None or isinstance(variable.owner.op, (ModelFreeRV, ModelObservedRV, *PASSED)):
         return True
     operation = variable.owner.op
+    if scalar_name(operation) == "Pow":  # a power of a negative number is one at whole exponents alone
+        return number_in(variable.owner.inputs[1]) is not None
     return scalar_name(operation) in ANALYTIC or (not isinstance(operation, Elemwise | CAReduce) and type(operation).__name__ in MOVING)
 
 

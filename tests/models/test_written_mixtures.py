@@ -511,22 +511,69 @@ def test_a_factor_is_not_taken_for_its_complement(write, custom):
         np.testing.assert_allclose(found, expected([share, 1 - share], [-1.2, 3.1], [1.0, 0.4]), atol=1e-6)
 
 
+BEYOND = {
+    "above 1": (lambda: pm.Uniform("w", 0.5, 1.5), {"w": 1.3}, 1.3, 0),
+    "a share": (lambda: pm.Uniform("w", 0, 1), {"w": 0.7}, 0.7, 2),
+    "a quotient of shares": (lambda: pm.Uniform("a", 0, 1) / pm.Uniform("b", 0.5, 1), {"a": 0.78, "b": 0.6}, 1.3, 0),
+    "a multiple of a share": (lambda: 1.5 * pm.Beta("a", 2, 2), {"a": 0.8}, 1.2, 0),
+    "a quotient that is a share": (
+        lambda: (lambda a, b: a / (a + (1 - a) * b))(pm.Beta("a", 2, 2), pm.Beta("b", 2, 2)),
+        {"a": 0.4, "b": 0.5}, 0.4 / 0.7, 2,
+    ),
+}  # fmt: skip
+"""A weight, numbers of its unknowns and it at these; and as how many components the mixture of it and 1 less it is read."""
+
+
 @pytest.mark.parametrize("custom", [True, False])
-def test_a_weight_may_be_above_1_where_the_sum_is_a_density(custom):
+@pytest.mark.parametrize("name", BEYOND)
+def test_a_weight_may_be_above_1_where_the_sum_is_a_density(name, custom):
     """1.3 of a normal density less .3 of a narrower one: it is integrated as a whole, as its logarithm takes that of no weight."""
 
     def write(y, w):
         return pt.log(w * pt.exp(normal(y, 0, 2.0)) + (1 - w) * pt.exp(normal(y, 0, 1.5)))
 
-    for prior, components in (("above 1", 0), ("a share", 2)):
-        with pm.Model() as model:
-            w = pm.Uniform("w", 0.5, 1.5) if prior == "above 1" else pm.Uniform("w", 0, 1)
-            if custom:
-                pm.CustomDist("y", w, logp=write, observed=Y)
-            else:
-                pm.Potential("like", write(pm.Data("y", Y), w).sum())
-        (observed,) = arrays_of(model, binned={"y"}).observed
-        assert len(observed.tree.weights) == components
-        share = 1.3 if prior == "above 1" else 0.7
-        [found] = probabilities(model, {"w": share})
-        np.testing.assert_allclose(found, expected([share, 1 - share], [0, 0], [2.0, 1.5]), atol=1e-5)
+    weight, values, share, components = BEYOND[name]
+    with pm.Model() as model:
+        if custom:
+            pm.CustomDist("y", weight(), logp=write, observed=Y)
+        else:
+            pm.Potential("like", write(pm.Data("y", Y), weight()).sum())
+    (observed,) = arrays_of(model, binned={"y"}).observed
+    assert len(observed.tree.weights) == components
+    [found] = probabilities(model, values)
+    np.testing.assert_allclose(found, expected([share, 1 - share], [0, 0], [2.0, 1.5]), atol=1e-5)
+
+
+def genotypes(y, p, q, m, s):
+    return pt.log(sum(w * pt.exp(normal(y, m[k], s[k])) for k, w in enumerate([p**2, 2 * p * q, q**2])))
+
+
+@pytest.mark.parametrize("custom", [True, False])
+@pytest.mark.parametrize("prior", ["a share", "by group"])
+def test_weights_may_be_powers(prior, custom):
+    """Genotypes by the frequency of an allele (Hardy-Weinberg): a component of standard deviation .01 keeps its weight."""
+    with pm.Model() as model:
+        m, s = pm.Normal("m", 0, 3, shape=3), pm.HalfNormal("s", 3, shape=3)
+        p = pm.Beta("p", 2, 2) if prior == "a share" else pm.Beta("q", 2, 2, shape=2)[pm.Data("group", GROUP)]
+        if custom:
+            flat = lambda y, p, q, *of: genotypes(y, p, q, of[:3], of[3:])  # noqa: E731
+            pm.CustomDist("y", p, 1 - p, *(m[k] for k in range(3)), *(s[k] for k in range(3)), logp=flat, observed=Y)
+        else:
+            pm.Potential("like", genotypes(pm.Data("y", Y), p, 1 - p, m, s).sum())
+    (observed,) = arrays_of(model, binned={"y"}).observed
+    assert len(observed.tree.weights) == 3
+    means, spreads = [-1.2, 0.4, 3.1], [0.8, 0.01, 1.7]
+    found = probabilities(model, {"p": 0.3, "q": [0.3, 0.6], "m": means, "s": spreads}, records=N)
+    for row, share in zip(found, [0.3] * N if prior == "a share" else np.array([0.3, 0.6])[GROUP], strict=True):
+        weights = [share**2, 2 * share * (1 - share), (1 - share) ** 2]
+        np.testing.assert_allclose(row, expected(weights, means, spreads), atol=1e-7)
+
+
+def test_a_power_whose_exponent_is_no_number_is_no_weight():
+    """(-1)**k is a number at whole exponents alone: what weights add up to at one of them says nothing of another."""
+    with pm.Model() as model:
+        k, half = pm.Data("k", GROUP), pm.Beta("p", 2, 2) / 2
+        w = half + half * pt.constant(-1.0) ** k
+        y = pm.Data("y", Y)
+        pm.Potential("like", pt.logaddexp(pt.log(w) + normal(y, 0, 1), pt.log(1 - w) + normal(y, 2, 1)).sum())
+    assert components_of(model) == 0
