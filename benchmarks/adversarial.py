@@ -829,8 +829,8 @@ def summary() -> None:
         "are longer than normal.",
         "In *exponential, groups of 3* sums of three records are taken as normal, 300 times; what that is off by adds up",
         "([theory](theory.md#sums-of-clamped-records)).",
-        "Of logistic and log-linear regressions these were measured with rounds of 20, 20 and 60 % of epsilon, as they are now:",
-        "*log-linear*, and with 20,000 records and a slope of 2 a normal and a uniform feature, and at epsilon 1 one of two humps.",
+        "Of logistic and log-linear regressions these were measured with rounds that have the shares of epsilon that they have now:",
+        "*log-linear*, and with 20,000 records and a slope of 2 a normal feature, a uniform one and one of two humps.",
         "The other rows are those of 20, 30 and 50 %.",
         "",
         f"{len(found)} rows of {len({(one['case'], one['epsilon'], one['n']) for one in found})} units;"

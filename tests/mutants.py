@@ -2149,6 +2149,22 @@ MUTANTS = (
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice]",
     ),
     Mutant(
+        "densities that are finite everywhere", "models/binned.py", "infinite = integrand.infinite if integrand is not None else ()",
+        "infinite = ()", "bins have the probabilities of the user's density",
+        "test_infinite_densities.py::test_counts_in_bins_have_the_probabilities_of_the_density[CustomDist-by hand-array([0. , 0.9, 1. ])]",
+    ),
+    Mutant(
+        "a density that is tried where it is infinite", "models/interval_nodes.py",
+        "np.clip(nodes, *sorted((np.nextafter(start, end), np.nextafter(end, start))))", "nodes",
+        "an integral of a density that is infinite at an end is a number",
+        "test_infinite_densities.py::test_nodes_beside_an_infinite_density_are_at_none_of_the_points[-0.5]",
+    ),
+    Mutant(
+        "a parameter in the shape of the value taken for one", "models/single_points.py", "one.owner.inputs[1:] if shape_first", "parents(one) if shape_first",
+        "a density that says the same of all values is read",
+        "test_infinite_densities.py::test_counts_in_bins_have_the_probabilities_of_the_density[CustomDist-pm.logp-array([0. , 0.9, 1. ])]",
+    ),
+    Mutant(
         "a record alone, added up in another order", "releases/statistics.py", "if records == 1:", "if records == -1:",
         "no record moves another's rounding", "test_leaks.py::test_a_record_that_goes_moves_no_other_s_sum_of_items[a score]",
     ),

@@ -334,7 +334,8 @@ def _by_density(logp: Callable[..., Tensor], support: tuple[float, float], whole
         integrand = Integrand(logp, whole, points) if isinstance(logp, Written) and whole is not None else None
         lower, upper = support
         below, above = int((points <= lower).sum()), int((points >= upper).sum())
-        nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper)
+        infinite = integrand.infinite if integrand is not None else ()
+        nodes, log_weights, pieces = nodes_between(points[below : len(points) - above], lower, upper, infinite)
         log_mass = at_points(logp, nodes, parameters, integrand) + log_weights
         mass = pt.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
         sums = sums_between(mass, pieces)

@@ -36,6 +36,8 @@ OF_DATA = (0.0, 1.0, 0.5, 2.0)
 """Values of parameters that are computed from data alone, which may be flags; of more than FEW, the first two."""
 CLOSE = (0.1, 0.01, 0.001)
 """So far from 0 and from values that are tried a density is integrated by a rule each, too: it may be narrow, by a plain number, there."""
+ENDS = (0.0, 1.0)
+"""Where supports end: a density may be infinite there, as that of a Beta whose shapes are 1/2."""
 NEAR = 1e-12
 """As good as 0, where formulas of times may be no numbers."""
 FAR = 1e10
@@ -47,6 +49,13 @@ AS_POTENTIAL = (
     " e is 1 of an event and 0 of what is censored, and bounds={'t': pymc_dp.Bins(lower, upper)}"
 )
 """How times and flags of events are written."""
+
+
+OF_POINTS = (
+    "A value that has a probability of its own, 0 or a limit, has no density: observe pm.HurdleGamma, pm.HurdleLogNormal or"
+    " pm.Censored('t', dist, lower, upper)"
+)
+"""What to write in place of a formula that is a density at some values and a probability at others."""
 
 
 def check_density(
@@ -82,7 +91,7 @@ def check_density(
         )
     raise Unreduced(
         "the density of its CustomDist is none over all real numbers. Let logp be -inf where no values are:"
-        ' pt.switch(value > 0, ..., -np.inf); of counts, write dtype="int64" and logcdf='
+        f' pt.switch(value > 0, ..., -np.inf); of counts, write dtype="int64" and logcdf=. {OF_POINTS}'
     )
 
 
@@ -228,8 +237,8 @@ def integrals_of_rows(density: Callable[..., Tensor], rows: np.ndarray) -> np.nd
 
     One that is a number at some values and none at others nearby is none over all real numbers: its integral counts as infinite.
     """
-    close = np.add.outer([0.0, *TRIED, *SHARES], [*CLOSE, *(-step for step in CLOSE)])
-    nodes, log_weights, _ = nodes_between(np.union1d(POINTS, close), -np.inf, np.inf)
+    close = np.add.outer([*ENDS, *TRIED, *SHARES], [*CLOSE, *(-step for step in CLOSE)])
+    nodes, log_weights, _ = nodes_between(np.union1d(POINTS, close), -np.inf, np.inf, ENDS)
     with np.errstate(all="ignore"):
         parts = np.exp(values_of_rows(density, rows, nodes) + log_weights)
         whole, far = parts.sum(axis=1), parts[:, np.abs(nodes) > FAR].sum(axis=1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.graph.basic import Variable
 
-from pymc_dp.models.custom_density import integrals_of_rows, rows_for, values_of_rows
+from pymc_dp.models.custom_density import ENDS, integrals_of_rows, rows_for, values_of_rows
 from pymc_dp.models.interval_nodes import NODES, nodes_between
 from pymc_dp.models.likelihood_rv import Written
 
@@ -40,9 +40,14 @@ class Integrand:
     points: np.ndarray
 
     @property
+    def infinite(self) -> frozenset[float]:
+        """Where supports may end, and densities be infinite: 0, 1 and the outermost points."""
+        return frozenset((*ENDS, *self.points[[0, -1]])) if len(self.points) else frozenset(ENDS)
+
+    @property
     def nodes(self) -> int:
         """At how many values the density is computed."""
-        return len(nodes_between(self.points, -np.inf, np.inf)[0])
+        return len(nodes_between(self.points, -np.inf, np.inf, self.infinite)[0])
 
     def masses(self, rows: np.ndarray, *, finer: bool = False) -> np.ndarray:
         """The integrals up to the first point, between the points, and beyond the last (R, P + 1), as shares of ``whole``.
@@ -56,7 +61,7 @@ class Integrand:
         finer : bool
         """
         points = self._finer() if finer else self.points
-        nodes, log_weights, pieces = nodes_between(points, -np.inf, np.inf)
+        nodes, log_weights, pieces = nodes_between(points, -np.inf, np.inf, self.infinite)
         with np.errstate(all="ignore"):
             at_nodes = np.nan_to_num(np.exp(values_of_rows(self.density, rows, nodes) + log_weights), nan=0.0)
         first_nodes = NODES * np.cumsum([0, *pieces[:-1]])  # of every interval between the points by which it is integrated

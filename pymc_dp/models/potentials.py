@@ -17,7 +17,14 @@ from pytensor.tensor.elemwise import CAReduce
 
 from pymc_dp.models.any_length import of_any_length
 from pymc_dp.models.by_record import by_record
-from pymc_dp.models.custom_density import is_density, is_density_and_survival, problem_of_values, says_something_of_points, says_what
+from pymc_dp.models.custom_density import (
+    OF_POINTS,
+    is_density,
+    is_density_and_survival,
+    problem_of_values,
+    says_something_of_points,
+    says_what,
+)
 from pymc_dp.models.event_flags import only_flag
 from pymc_dp.models.likelihood_rv import LikelihoodRV, variable_of
 from pymc_dp.models.opaque import opaque
@@ -175,9 +182,10 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
             found.append((LikelihoodRV(density, survival, only), [*function.parameters, flag]))
     if len(found) != 1:
         raise Unreduced(
-            "what it says of a record is neither the log-density of a value over all real numbers, being -inf where no values are, nor,"
+            "what it says of a record is neither the log-density of a value over all real numbers, being -inf where no values are, as with"
+            " pt.switch((t > 0) & (t < 1), ..., -np.inf), nor,"
             f" with flags of events, log-density and log-survival of one distribution. {FORMS[0].upper()}{FORMS[1:]}"
-            f"{beside}"
+            f"{beside}. {OF_POINTS}"
         )
     operation, parameters = found[0]
     if any(of and says_something_of_points(of, parameters[:-1]) for of in (operation.density, operation.survival)):

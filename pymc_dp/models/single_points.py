@@ -11,7 +11,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 
 from pymc_dp.models.likelihood_rv import Written
-from pymc_dp.models.structure import above, constant_value, scalar_name, substitute
+from pymc_dp.models.structure import above, constant_value, parents, scalar_name, substitute
 
 EQUALITIES = {"EQ": False, "NEQ": True}
 """Comparisons that hold, or do not, at single values; and what they are at all others."""
@@ -116,7 +116,7 @@ def _equalities(written: Written) -> Iterator[tuple[Written, Written, Written]]:
     value, graph = written.vectors[0], written.graph
     compared = [
         v for v in above([graph])
-        if v.owner is not None and scalar_name(v.owner.op) in EQUALITIES and value in set(above([v]))
+        if v.owner is not None and scalar_name(v.owner.op) in EQUALITIES and _rests_on(v, value)
         and not any(map(_is_infinite, v.owner.inputs))
     ]  # fmt: skip
     beside = {v: _told(v, EQUALITIES[scalar_name(v.owner.op)]) for v in compared}
@@ -126,6 +126,18 @@ def _equalities(written: Written) -> Iterator[tuple[Written, Written, Written]]:
         graphs = substitute(graph, dict(there)), substitute(graph, dict(beside)), one.astype("float64") - other.astype("float64")
         at_equal, never, difference = (Written(written.vectors, of) for of in graphs)
         yield at_equal, never, difference
+
+
+def _rests_on(variable: Variable, value: Variable) -> bool:
+    """Whether a number is computed from the value: where it has the shape of the value alone, as a parameter of all records, it is not."""
+    stack, seen = [variable], set()
+    while stack:
+        one = stack.pop()
+        if one not in seen:
+            seen.add(one)
+            shape_first = one.owner is not None and scalar_name(one.owner.op) == "Second"
+            stack.extend(one.owner.inputs[1:] if shape_first else parents(one))
+    return value in seen
 
 
 def _told(variable: Variable, holds: bool) -> Variable:
