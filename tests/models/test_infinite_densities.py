@@ -54,9 +54,10 @@ def test_counts_in_bins_have_the_probabilities_of_the_density(write, logp, edges
 @pytest.mark.parametrize("power", [0.0, -0.5, -0.9])
 def test_nodes_beside_an_infinite_density_are_at_none_of_the_points(power):
     """Integrals of (1 - t)^power and t^power are right to a part in 1,000 or, at -.9, to a fortieth: doubles near 1 are too far apart."""
-    points = np.array([0.0, 0.4, 1.0])
-    nodes, log_weights, _ = nodes_between(points, -np.inf, np.inf, {0.0, 1.0})
-    assert not np.isin(nodes, points).any()
+    for narrow in (0.4, 0.999, 1 - 1e-12):
+        points = np.array([0.0, narrow, 1.0])
+        assert not np.isin(nodes_between(points, -np.inf, np.inf, {0.0, 1.0})[0], points).any()
+    nodes, log_weights, _ = nodes_between(np.array([0.0, 0.4, 1.0]), -np.inf, np.inf, {0.0, 1.0})
     inside = (nodes > 0) & (nodes < 1)
     for distance in (nodes[inside], 1 - nodes[inside]):
         assert (distance > 0).all()
