@@ -2135,7 +2135,7 @@ MUTANTS = (
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice, 1/10]",
     ),
     Mutant(
-        "the second of three rounds has the least there is", "families/anchors.py", "if error <= CLOSE * min(twice.values())][-1]", "][-1]",
+        "the second of three rounds has the least there is", "families/anchors.py", "if error <= CLOSE * min(twice.values())]", "]",
         "noise of the second round does not hide its anchor",
         "test_scores.py::test_one_more_round_is_taken_where_two_would_be_hidden_by_noise[20000-1.0-3.0-twice, 3/20]",
     ),

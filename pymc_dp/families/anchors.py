@@ -109,10 +109,10 @@ def best_way(
     ----------
     score, information, anchor : (B, F), (B, F, F) and (B, F) ndarrays
         Released in the first round, with noise, in units of 1.
-    there : (B, F) ndarray
-        The anchor that these tell.
     noise : float
         Standard deviation of the noise of the first round, in these units.
+    there : (B, F) ndarray
+        The anchor that these tell.
     ways : mapping of str to sequence of float
         Standard deviations of the noise of the rounds that are left: of one more at the first anchor ("here"), of one at the next
         ("there"), of two ("twice"), and of two whose second has ever less of epsilon (any other names, in this order).
@@ -165,7 +165,8 @@ def best_way(
     way = min(once, key=lambda way: once[way])
     if once[way] < WORTH * twice["twice"]:
         return way
-    return [way for way, error in twice.items() if error <= CLOSE * min(twice.values())][-1]
+    close = [way for way, error in twice.items() if error <= CLOSE * min(twice.values())]
+    return close[-1] if close else "twice"  # what is no number decides nothing, and nothing fails
 
 
 def _steepness(expected: Expected, step: np.ndarray) -> np.ndarray:

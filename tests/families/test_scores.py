@@ -325,6 +325,13 @@ def test_whatever_is_released_gives_a_way_to_go_on():
         assert way in WAYS
 
 
+def test_errors_that_are_no_numbers_choose_the_rounds_that_were_planned():
+    """Once a release is paid for nothing may fail."""
+    of, there = Scores(2, "logit", 1.0, (-3.0, 3.0)), np.array([[0.1, 0.2]])
+    ways = {way: [np.nan] * len(shares) for way, shares in WAYS.items()}
+    assert best_way(of, np.zeros((1, 2)), 100 * np.eye(2)[None], 1.0, first_anchor(of, (1,)), there, ways) == "twice"
+
+
 # ---------- what may be asked for
 @pytest.mark.parametrize("most", [[(0, 0.5)], [(0, 1.5)], [(-5, 2)], [(0, 2**40)], (0, 1.5), [(0, np.nan)]], ids=str)
 def test_bounds_of_counts_are_whole_numbers_however_they_are_spelled(most):
