@@ -2130,6 +2130,11 @@ MUTANTS = (
         "rounds cost together what is paid", "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice, 1/10]",
     ),
     Mutant(
+        "a way to go on that is refused when it is paid for", "releases/cells.py", "            except Refusal:\n                break",
+        "            except KeyError:\n                break", "nothing is refused once it is paid for",
+        "test_scores.py::test_nothing_is_refused_once_it_is_paid_for[laplace]",
+    ),
+    Mutant(
         "a second round of three that knows its anchor for less", "releases/cells.py", "[self.instead(noise, left[0], left, each)",
         "[self.instead(noise, first, left, each)", "a round costs what a record can move in it",
         "test_scores.py::test_no_round_is_drawn_that_was_not_paid_for[laplace-twice, 1/10]",

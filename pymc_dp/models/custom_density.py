@@ -49,8 +49,6 @@ AS_POTENTIAL = (
     " e is 1 of an event and 0 of what is censored, and bounds={'t': pymc_dp.Bins(lower, upper)}"
 )
 """How times and flags of events are written."""
-
-
 OF_POINTS = (
     "A value that has a probability of its own, 0 or a limit, has no density: observe pm.HurdleGamma, pm.HurdleLogNormal or"
     " pm.Censored('t', dist, lower, upper)"

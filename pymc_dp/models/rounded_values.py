@@ -4,17 +4,16 @@ As a function of real numbers it is a density, too, that of the value before and
 rounded already, so that bins would count that error twice.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 from pytensor.graph.basic import Variable
 
 from pymc_dp.models.likelihood_rv import Written
+from pymc_dp.models.single_points import Values
 from pymc_dp.models.structure import above, scalar_name
 from pymc_dp.models.tabulated import number_in
-
-type Values = Callable[[Written, np.ndarray, np.ndarray], np.ndarray]
 
 STARTS = np.array([0.0, 0.3, 0.8, 1.3])
 """Where values begin of which each is one unit above the one before."""
@@ -42,14 +41,7 @@ def is_of_rounded(written: Written, values: Values, rows: np.ndarray) -> bool:
     At two units they must not, at some parameters: where a density is smooth its sums are the same at any distance. Units are differences
     of plain numbers that are added to the value.
 
-    Parameters
-    ----------
-    written : Written
-        The logarithm of a density.
-    values : callable
-        Of such a function, its values (R, P) at points (R, P) and at rows of parameters (R, K).
-    rows : np.ndarray
-        (R, K): parameters that are tried.
+    Arguments are those of ``tells_points_apart``.
     """
     for unit in _units(written):
         one, two = (_differences(written, values, rows, unit, apart) for apart in (1, 2))

@@ -31,6 +31,7 @@ HEAPED = (
 
 
 type Values = Callable[[Written, np.ndarray, np.ndarray], np.ndarray]
+"""Of a function of a value and parameters, its values (R, P) at points (R, P) and at rows of parameters (R, K)."""
 
 
 def tells_points_apart(written: Written, values: Values, rows: np.ndarray) -> bool:

@@ -182,6 +182,7 @@ def are_shares(weights: Sequence[Variable]) -> bool:
 
 
 def _rest_on_shares(weights: Sequence[Variable]) -> bool:
+    """Whether all numbers that weights are computed from are shares, or functions whose values are."""
     stack, seen = [*weights], set()
     while stack:
         variable = stack.pop()

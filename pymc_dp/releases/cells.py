@@ -120,12 +120,18 @@ class PublicCells:
         return replace(draw, scale=noise.calibrate(draw.difference, draw.square, cost))
 
     def ways_on(self, noise: Mechanism, draws: Sequence[Draw]) -> dict[str, list[Draw]]:
-        """The draws that may be made after the first of three, none of which ways costs more than the two that are left."""
+        """The draws that may be made after the first of three, none of which ways costs more than the two that are left.
+
+        A second round with a smaller share is no way where its noise would not fit 64-bit integers, which public numbers decide.
+        """
         first, *left = draws
         ways = {"here": [self.instead(noise, first, left)], "there": [self.instead(noise, left[0], left)], "twice": left}
         for share in SECOND:
             part = share / (1 - ROUNDS[0])
-            ways[f"twice, {share}"] = [self.instead(noise, left[0], left, each) for each in (part, 1 - part)]
+            try:
+                ways[f"twice, {share}"] = [self.instead(noise, left[0], left, each) for each in (part, 1 - part)]
+            except Refusal:
+                break
         return ways
 
     @property

@@ -153,6 +153,23 @@ def test_no_round_is_drawn_that_was_not_paid_for(noise, way, monkeypatch):
     assert released["y"].difference == made[-1].difference
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_nothing_is_refused_once_it_is_paid_for(noise, tmp_path):
+    """At any epsilon: of one whose planned noise just fits 64-bit integers, a second round with a quarter of its share does not."""
+    model, bounds = with_records()
+    more = {"bounds": bounds, "mechanism": noise, **({"delta": 1e-6} if noise == "gaussian" else {})}
+    ledger = pmdp.Ledger(tmp_path / "ledger", epsilon=10, delta=1e-3, create=True)
+    fits, too_small = 1.0, 1e-12
+    while fits > 1.2 * too_small:
+        middle, left = (fits * too_small) ** 0.5, ledger.remaining()
+        try:
+            pmdp.release(model, epsilon=middle, ledger=ledger, **more)
+            fits = middle
+        except pmdp.Refusal:
+            too_small = middle
+        assert fits == middle or ledger.remaining() == left
+
+
 @pytest.mark.parametrize("way", ["there", "twice", "twice, 1/10"])
 def test_the_next_anchor_rests_on_what_was_released_alone(way, monkeypatch):
     """It is that of the noisy numbers of the round before, to the last digit."""
