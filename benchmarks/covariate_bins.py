@@ -1,6 +1,6 @@
 """Private covariates in bins: whether intervals cover, and their widths beside no privacy. Writes benchmarks/results/covariate_bins.csv.
 
-    python benchmarks/covariate_bins.py run [--minutes M] [--cases gamma,student_t]
+    python benchmarks/covariate_bins.py run [--minutes M] [--cases gamma,student_t] [--records 50] [--data-sets 40]
     python benchmarks/covariate_bins.py summary
 
 Parameters are drawn from the prior and records from the model; the covariate is normal in every other data set and skew in the rest, which
@@ -132,11 +132,11 @@ def read():
         return list(csv.DictReader(file))
 
 
-def units(cases):
-    return [(case, N, epsilon) for N in RECORDS for epsilon in EPSILONS for case in CASES if case in cases]
+def units(cases, records=RECORDS):
+    return [(case, N, epsilon) for N in records for epsilon in EPSILONS for case in CASES if case in cases]
 
 
-def run(minutes, cases):
+def run(minutes, cases, records, sets):
     deadline = time.process_time() + 60 * minutes
     new = not RESULTS.exists()
     with RESULTS.open("a") as file, warnings.catch_warnings():
@@ -144,10 +144,10 @@ def run(minutes, cases):
         writer = csv.writer(file)
         if new:
             writer.writerow(COLUMNS)
-        for unit in units(cases):
+        for unit in units(cases, records):
             start = time.process_time()
             done = {int(row["data_set"]) for row in read() if (row["case"], int(row["N"]), float(row["epsilon"])) == unit}
-            for row in fits(*unit, [k for k in range(MANY) if k not in done]):
+            for row in fits(*unit, [k for k in range(sets) if k not in done]):
                 writer.writerow(row)
                 file.flush()
                 if time.process_time() > deadline:
@@ -175,5 +175,10 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=("run", "summary"))
     parser.add_argument("--minutes", type=float, default=9)
     parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--records", default=",".join(map(str, RECORDS)))
+    parser.add_argument("--data-sets", type=int, default=MANY)
     arguments = parser.parse_args()
-    summary() if arguments.what == "summary" else run(arguments.minutes, arguments.cases.split(","))
+    if arguments.what == "summary":
+        summary()
+    else:
+        run(arguments.minutes, arguments.cases.split(","), [int(n) for n in arguments.records.split(",")], arguments.data_sets)

@@ -2,14 +2,17 @@
 
     python benchmarks/rows.py run [--minutes M] [--cases normal,gamma] [--sets 100]
     python benchmarks/rows.py summary
+    python benchmarks/rows.py exact [--cases gamma] [--rows 2000] [--sets 40] [--chains]
 
 Unknowns are drawn from their priors and rows from the model; ``pymc_dp.sample`` draws from the private posterior. One individual moves one
 row: a value by at most 1, or two counts by 1. Units that are in the CSV are not drawn again. ``summary`` prints the table of
-docs/rows_measured.md.
+docs/rows_measured.md. ``exact`` sums the effects out by quadrature, of what was released with its noise, so that the posterior of mu and
+tau lies on a grid; with ``--chains`` it samples the private model, too, and prints how far the chains are off.
 """
 
 import argparse
 import csv
+import itertools
 import os
 import time
 import warnings
@@ -23,6 +26,7 @@ import arviz as az
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from scipy import stats
 
 import pymc_dp as pmdp
 
@@ -84,6 +88,84 @@ def simulated(case, rows, rng):
     return truth, 50 + 10 * theta + 5 * (rng.normal(size=rows) if case == "normal" else rng.standard_t(4, rows))
 
 
+def private_arguments(case):
+    """What one individual moves, and the bounds of the rows."""
+    return {"unit": "individual"} if case == "multinomial" else {"unit": pmdp.Individual(moves=1), "bounds": {"y": BOUNDS[case]}}
+
+
+def density_of_released(case, statistic, theta):
+    """Of every row's released numbers given its effect (given both, where it has two), up to a factor per row: (effects, rows)."""
+    noisy, spread = statistic.values, statistic.scale * statistic.unit
+    if case == "multinomial":
+        first, second = np.meshgrid(theta, theta, indexing="ij")
+        p = np.exp(np.stack([np.zeros(first.size), first.ravel(), second.ravel()], axis=1))
+        counts = np.array([(a, b, TRIALS - a - b) for a in range(TRIALS + 1) for b in range(TRIALS + 1 - a)])
+        given = stats.multinomial.pmf(counts[:, None], TRIALS, p / p.sum(axis=1, keepdims=True))
+        return given.T @ np.exp(-np.abs(counts[:, None] - noisy).sum(axis=2) / spread)
+    low, high = BOUNDS[case]
+    y = {"gamma": np.linspace(0, 400, 8001)}.get(case, np.linspace(-200, 300, 5001))
+    law = {
+        "normal": lambda: stats.norm.pdf(y, 50 + 10 * theta[:, None], 5),
+        "student_t": lambda: stats.t.pdf(y, 4, 50 + 10 * theta[:, None], 5),
+        "gamma": lambda: stats.gamma.pdf(y, 4, scale=np.exp(2 + 0.5 * theta[:, None]) / 4),
+    }[case]()
+    share = (np.clip(y, low, high) - (low + high) / 2) / ((high - low) / 2)
+    return law @ np.exp(-np.abs(share[:, None] - noisy[:, 0]) / spread)
+
+
+def posterior_on_a_grid(case, statistic):
+    """Points of mu and tau, and the posterior weight of each (mu, tau), by quadrature; the effects are summed out."""
+    theta = np.arange(-9, 9.01, 0.15) if case == "multinomial" else np.arange(-9, 9.005, 0.02)
+    given = density_of_released(case, statistic, theta)
+    mu, tau = np.linspace(-4, 4, 41), np.linspace(0.05, 4, 41)
+    for _ in range(3):
+        log_density = np.empty((len(mu), len(tau)))
+        for i, j in np.ndindex(log_density.shape):
+            weight = np.exp(-0.5 * ((theta - mu[i]) / tau[j]) ** 2)
+            weight /= weight.sum()
+            summed = (np.outer(weight, weight).ravel() if case == "multinomial" else weight) @ given
+            log_density[i, j] = np.log(summed).sum() - 0.5 * mu[i] ** 2 - 0.5 * tau[j] ** 2
+        weights = np.exp(log_density - log_density.max())
+        weights /= weights.sum()
+        found = mu, tau, weights
+        mu, tau = (_around(points, weights.sum(axis=axis)) for points, axis in ((mu, 1), (tau, 0)))
+    return found
+
+
+def _around(points, weights):
+    """41 points where the weights are."""
+    mean = points @ weights
+    sd = max(np.sqrt((points - mean) ** 2 @ weights), (points[1] - points[0]) / 2)
+    return np.linspace(max(mean - 6 * sd, points[0]), min(mean + 6 * sd, points[-1]), 41)
+
+
+def quantiles_on_a_grid(points, weights, shares):
+    """Quantiles of a density that is linear between points."""
+    ends = np.concatenate([[0], np.cumsum((weights[1:] + weights[:-1]) / 2)])
+    return np.interp(shares, ends / ends[-1], points)
+
+
+def exact(case, rows, epsilon, k, chains):
+    """Of mu and tau: the truth, 5, 50 and 95 % of the posterior on a grid, and how far chains are off, in standard deviations."""
+    truth, y = simulated(case, rows, np.random.default_rng([k, rows, len(case)]))
+    model = model_of(case, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        paid = {"model": model, "epsilon": epsilon, "missing": {}, **private_arguments(case)}
+        tree = pmdp.sample(random_seed=k + 1, quiet=True, **paid, **SAMPLER) if chains else None
+        released = pmdp.Release.from_datatree(tree) if chains else pmdp.release(**paid)
+        mu, tau, weights = posterior_on_a_grid(case, released.statistics[0])
+    for name, points, axis in (("mu", mu, 1), ("tau", tau, 0)):
+        shares = weights.sum(axis=axis)
+        mean = points @ shares
+        sd = np.sqrt((points - mean) ** 2 @ shares)
+        off = np.full(3, np.nan)
+        if chains:
+            drawn = tree["posterior"][name]
+            off = (drawn.mean() - mean) / sd, az.mcse(drawn) / sd, drawn.std() / sd - 1
+        yield name, truth[name], *quantiles_on_a_grid(points, shares, (0.05, 0.5, 0.95)), *map(float, off)
+
+
 SAMPLER = {"draws": 400, "tune": 600, "chains": 2, "cores": 1, "progressbar": False}
 
 
@@ -92,11 +174,10 @@ def fit(case, rows, epsilon, k):
     rng = np.random.default_rng([k, rows, len(case)])
     truth, y = simulated(case, rows, rng)
     model = model_of(case, y)
-    protect = {"unit": "individual"} if case == "multinomial" else {"unit": pmdp.Individual(moves=1), "bounds": {"y": BOUNDS[case]}}
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tree = pmdp.sample(model=model, epsilon=epsilon, missing={}, random_seed=k + 1, quiet=True, **protect, **SAMPLER)
+        tree = pmdp.sample(model=model, epsilon=epsilon, missing={}, random_seed=k + 1, quiet=True, **private_arguments(case), **SAMPLER)
         seconds = time.perf_counter() - start
         plain = pm.sample(model=model, random_seed=k + 1, **SAMPLER) if k < PLAIN and epsilon == EPSILONS[0] else None
         r_hat, divergences = az.rhat(tree["posterior"].to_dataset()), int(tree["sample_stats"]["diverging"].sum())
@@ -133,6 +214,18 @@ def run(minutes, cases, sets, several):
                 file.flush()
 
 
+def compare(cases, sets, several, chains):
+    print("case rows epsilon set name truth 5% 50% 95% | off, its standard error, of the width")
+    held = defaultdict(list)
+    for case, rows, epsilon, k in itertools.product(cases, several, EPSILONS, range(sets)):
+        for name, truth, low, middle, high, *off in exact(case, rows, epsilon, k, chains):
+            held[case, rows, epsilon, name].append(low <= truth <= high)
+            numbers, others = (" ".join(f"{number:.3f}" for number in some) for some in ((truth, low, middle, high), off))
+            print(case, rows, epsilon, k, name, numbers, "|", others, flush=True)
+    for unit, holds in held.items():
+        print(*unit, f"90% intervals hold in {sum(holds)} of {len(holds)}")
+
+
 def summary():
     found = defaultdict(list)
     for row in read():
@@ -156,13 +249,16 @@ def summary():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("run", "summary"))
+    parser.add_argument("what", choices=("run", "summary", "exact"))
     parser.add_argument("--minutes", type=float, default=9)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--sets", type=int, default=100)
+    parser.add_argument("--chains", action="store_true")
     parser.add_argument("--rows", default=",".join(map(str, ROWS)))
     arguments = parser.parse_args()
     if arguments.what == "summary":
         summary()
+    elif arguments.what == "exact":
+        compare(arguments.cases.split(","), arguments.sets, [int(n) for n in arguments.rows.split(",")], arguments.chains)
     else:
         run(arguments.minutes, arguments.cases.split(","), arguments.sets, [int(n) for n in arguments.rows.split(",")])

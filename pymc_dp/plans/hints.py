@@ -89,6 +89,25 @@ def numbers_of(statistic: PlannedStatistic, records: int | None) -> str:
     return f"{words}: {SPARSE}" if crowded else words
 
 
+def nameless_in_words(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """That arrays without a name, where the number of records is private, are not known to be one and the same.
+
+    PyTensor copies an array in which there is nothing, so that looking at their memory would tell no record from one.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of private arrays without a name of their own.
+    """
+    if len(names) > 1:
+        several = f"{', '.join(names[:-1])} and {names[-1]}"
+        yield (
+            "arrays without a name",
+            f"{several} count as different ones, each with noise of its own, even if one is written twice: where the number of records is"
+            " private, whether they are one is not looked at. pm.Data('group', group), used twice, is one",
+        )
+
+
 def promise_in_words(unit: str, neighbours: str, disjoint: Sequence[Sequence[str]], indices: Collection[str]) -> Iterator[tuple[str, str]]:
     """What is protected, in words, and what that says nothing about.
 

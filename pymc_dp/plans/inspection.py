@@ -12,12 +12,13 @@ from pymc_dp.families.residuals import residuals_in_words
 from pymc_dp.families.scores import ROUNDS, SECOND
 from pymc_dp.families.second_moments import Regression
 from pymc_dp.models.spec import Likelihood, ModelSpec, advice
+from pymc_dp.models.structure import is_nameless
 from pymc_dp.plans.bins import Bins
 from pymc_dp.plans.bounds import bounds_by_name, needs, private_covariates
 from pymc_dp.plans.cells import FEW_CELLS, bins_in_words
 from pymc_dp.plans.disjoint import Groups, disjoint_of
 from pymc_dp.plans.division import Divided
-from pymc_dp.plans.hints import NoDensity, gaussian_width, numbers_of, promise_in_words
+from pymc_dp.plans.hints import NoDensity, gaussian_width, nameless_in_words, numbers_of, promise_in_words
 from pymc_dp.plans.missing import Missing, in_words, missing_by_name
 from pymc_dp.plans.network import MOST_COEFFICIENTS, FamilyCost, Network, family_costs, network_of, record_splits
 from pymc_dp.plans.plan import planned
@@ -194,6 +195,8 @@ class Inspection:
             names = [f"{name} ({kind})" for name, kind, status in self.arrays if status == use]
             if names:
                 yield use, ", ".join(names)
+        if self.neighbours != "replace" or self.unit.startswith(ALL_ROWS):
+            yield from nameless_in_words([name for name, _, status in self.arrays if status == "private" and is_nameless(name)])
         if self.dropped:
             yield "dropped", "; ".join(f"{name} ({reason})" for name, reason in self.dropped.items())
         for dim, labels in self.labels.items():

@@ -127,3 +127,31 @@ def test_rows_that_are_totals_are_cells_by_themselves():
     with warnings.catch_warnings():
         warnings.simplefilter("error", pmdp.SparseCellsWarning)
         assert refused(pmdp.release, model, epsilon=1.0, unit=unit) is None
+
+
+def by_plain_arrays(named):
+    g, x = np.arange(N) % 3, np.linspace(-1, 1, N)
+    with pm.Model() as model:
+        a, b = pm.Normal("a", shape=3), pm.Normal("b", shape=3)
+        g = pm.Data("g", g) if named else g
+        pm.Normal("y", a[g] + b[g] * pm.Data("x", x), 1.0, observed=x)
+    return model
+
+
+ONE_BY_ONE = {
+    "add_remove": {"neighbours": "add_remove"},
+    "persons": {"unit": pmdp.Person(np.arange(N) // 2, at_most=2, name="who")},
+    "replace": {},
+}
+
+
+@pytest.mark.parametrize("case", ONE_BY_ONE)
+def test_inspect_says_where_an_array_written_twice_counts_as_two(case):
+    """And what it says to write makes it one."""
+    arguments = {"bounds": {"y": (-4, 4), "x": (-1, 1)}, "missing": {}} | ONE_BY_ONE[case]
+    plain, named = (pmdp.inspect(by_plain_arrays(named), **arguments) for named in (False, True))
+    twice = case != "replace"
+    assert ("y:0 and y:1 count as different ones" in flat(plain)) == twice
+    assert sum(use == "index" for _, use, _ in plain.arrays) == 1 + twice
+    assert "count as different ones" not in flat(named)
+    assert sum(use == "index" for _, use, _ in named.arrays) == 1
