@@ -41,6 +41,11 @@ WORDS = {
     "other": ("a parameter of {} is none that it can have", "priors that keep inside"),
 }  # fmt: skip
 """By kind of what is not kept: what is wrong, and what to write instead."""
+TOGETHER = (
+    "; every combination of {} counts. If some never occur, as of x and 1 - x, of dummies of one factor, or of an array that is written"
+    " twice, write one array: p[group] with pm.Data('group', group), or 1 - x within the model"
+)
+"""Where several private numbers of a record are combined."""
 
 
 def no_density_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> tuple[NoDensity, ...]:
@@ -54,9 +59,43 @@ def no_density_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> tuple[
     bounds : mapping
         By name, as the user gave them.
     """
+    return _often_none(spec, bounds, spec.likelihoods)
+
+
+def check_combinations(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
+    """Refuse observed variables that rest on several private numbers of a record and often have no density at a combination of these.
+
+    Every combination is a cell of the private model, which forbids unknowns at which a cell has no density. The user's own model forbids
+    them only where records are there, and of ``x`` and ``1 - x``, of dummies of one factor, or of an array that is written twice, there
+    are none at most combinations: ``a * x + b * (1 - x)`` would come out with a + b below 1.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    bounds : mapping
+        By name, as the user gave them.
+
+    Raises
+    ------
+    Refusal
+    """
+    several = [likelihood for likelihood in spec.likelihoods if _combined(likelihood)]
+    for found in _often_none(spec, bounds, several):
+        raise Refusal(f"{found.variable} cannot be sampled: {found.reason}.")
+
+
+def _combined(likelihood: Likelihood) -> tuple[str, ...]:
+    """The names of the private numbers of a record, if there are several."""
+    private = [p for p in likelihood.inputs if p.private and p.axis is not None]
+    entries = sum(prod(length or 1 for axis, length in enumerate(p.variable.type.shape) if axis != p.axis) for p in private)
+    return tuple(dict.fromkeys(p.name for p in private)) if entries > 1 else ()
+
+
+def _often_none(spec: ModelSpec, bounds: Mapping[str, object], likelihoods: Sequence[Likelihood]) -> tuple[NoDensity, ...]:
+    """Those without a density at more than a tenth of draws from the priors."""
     if any(isinstance(variable.owner.op, ModelPotential) for variable in spec.kept):
         return ()
-    conditions = {likelihood.name: _judged(likelihood, bounds) for likelihood in spec.likelihoods if likelihood.refusal is None}
+    conditions = {likelihood.name: _judged(likelihood, bounds) for likelihood in likelihoods if likelihood.refusal is None}
     conditions = {name: several for name, several in conditions.items() if several}
     _, carried = without_likelihoods(spec, conditions) if conditions else (None, {})
     found = []
@@ -71,7 +110,9 @@ def no_density_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> tuple[
             where = (
                 f"in {share:.0%} of {DRAWS} draws from the priors {wrong.format(name)}, where {name} has no density and chains are stopped"
             )
-            found.append(NoDensity(name, share, f"{where}: write {instead}"))
+            names = _combined(next(likelihood for likelihood in likelihoods if likelihood.name == name))
+            alone = TOGETHER.format(" and ".join(names)) if names else ""
+            found.append(NoDensity(name, share, f"{where}: write {instead}{alone}"))
     return tuple(found)
 
 

@@ -20,7 +20,7 @@ STARTED = (
     *("monotonic_education", "ordered_probit_ratings", "two_normals", "trolley_cutpoints_alone", "trolley_with_education"),
     *("ratings_by_cumulative_logits", "cutpoints_of_groups"),
 )
-PLAIN = ("hazards_of_plain_arrays", "radon_covariation_with_lkj", "cafes_varying_slopes_centred")
+PLAIN = ("hazards_of_plain_arrays", "radon_covariation_with_lkj", "cafes_varying_slopes_centred", "three_parameters_of_items")
 WAITING = dict.fromkeys(PLAIN, "whether two plain arrays are one is not asked where the number of records is private")
 TAKEN_OUT = ("slopes_taken_out_of_a_product", "slopes_taken_out_of_a_product_by_columns", "slopes_on_a_diagonal")
 
