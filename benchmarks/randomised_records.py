@@ -29,7 +29,7 @@ from scipy.stats import norm
 import pymc_dp as pmdp
 
 RESULTS = Path(__file__).parent / "results" / "randomised_records.csv"
-RECORDS, EPSILONS, FEWEST = (2000, 50), (4.0, 1.0), 20
+RECORDS, EPSILONS, FEWEST = (2000, 50), (4.0, 1.0, 0.5), 20
 """Numbers of records, epsilons, and how many data sets of a unit there must be for it to be in the table."""
 COLUMNS = ("case", "N", "epsilon", "route", "data_set", "name", "truth", "low", "high", "sd")
 

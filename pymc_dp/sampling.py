@@ -28,7 +28,7 @@ from pymc_dp.private_models.diagnostics import warn_if_clamped, warn_if_unsettle
 from pymc_dp.private_models.fingerprint import data_of_release
 from pymc_dp.private_models.latent_groups import latents_apart
 from pymc_dp.private_models.missed_mass import warn_if_missed
-from pymc_dp.private_models.no_density import check_combinations, check_levels, no_density_by_prior
+from pymc_dp.private_models.no_density import check_cells, no_density_by_prior
 from pymc_dp.private_models.nutpie_draws import drawn_by_nutpie, nutpie_model
 from pymc_dp.private_models.possible_starts import stopped_at
 from pymc_dp.private_models.prior_check import outside_by_prior
@@ -173,8 +173,7 @@ def privatize(model: pm.Model | None = None, *, noise_aware: bool = True, **argu
     }
     protection = protection_of(**declared, persons=True)
     ready = prepared(model, protection, **arguments)
-    check_levels(ready.plan.spec, protection.bounds or {})
-    check_combinations(ready.plan.spec, protection.bounds or {})
+    check_cells(ready.plan.spec, protection.bounds or {})
     return rewritten(ready.plan.spec, ready.pay_and_draw(), noise_aware=noise_aware)
 
 
@@ -272,8 +271,7 @@ def sample(
     check_noise_aware(noise_aware)
     ready = prepared(model, protection, epsilon=epsilon, delta=delta, mechanism=mechanism, weights=weights, ledger=ledger, data=data)
     check_settings(sampler, model, ready.plan.spec)
-    check_levels(ready.plan.spec, protection.bounds or {})
-    check_combinations(ready.plan.spec, protection.bounds or {})
+    check_cells(ready.plan.spec, protection.bounds or {})
     released = ready.pay_and_draw()
     private = rewritten(ready.plan.spec, released, noise_aware=noise_aware)
     del model, ready

@@ -1343,13 +1343,32 @@ MUTANTS = (
     ),
     Mutant(
         "levels without a density are paid for", "sampling.py",
-        "    check_levels(ready.plan.spec, protection.bounds or {})\n    return rewritten(", "    return rewritten(",
+        "    check_cells(ready.plan.spec, protection.bounds or {})\n    return rewritten(", "    return rewritten(",
         "what fails is not paid for", "test_levels_without_density.py::test_they_are_refused_before_paying[_written-levels0-privatize]",
     ),
     Mutant(
         "levels without a density are drawn from", "sampling.py",
-        "    check_levels(ready.plan.spec, protection.bounds or {})\n    released", "    released",
+        "    check_cells(ready.plan.spec, protection.bounds or {})\n    released", "    released",
         "what fails is not paid for", "test_levels_without_density.py::test_they_are_refused_before_paying[_written-levels0-sample]",
+    ),
+    Mutant(
+        "covariates that never occur together are let pass", "private_models/no_density.py", "if entries > 1 else ()", "if entries > 9 else ()",
+        "a posterior is cut off only where the user's is",
+        "test_impossible_combinations.py::test_they_are_refused_before_paying[x_and_what_is_left-y:0 and y:1-privatize]",
+    ),
+    Mutant(
+        "columns count as one covariate", "private_models/no_density.py", "    entries = sum(prod(length or 1", "    entries = sum(1 or prod(length or 1",
+        "a posterior is cut off only where the user's is",
+        "test_impossible_combinations.py::test_they_are_refused_before_paying[dummies-D-privatize]",
+    ),
+    Mutant(
+        "a single covariate is refused", "private_models/no_density.py", "if entries > 1 else ()", "if entries > 0 else ()",
+        "what the user's own model forbids is not refused",
+        "test_impossible_combinations.py::test_others_are_paid_for[of_a_single_covariate]",
+    ),
+    Mutant(
+        "nothing is said of arrays that are written twice", "plans/inspection.py", 'if self.neighbours != "replace" or self.unit', 'if self.unit',
+        "what counts as different is said", "test_hints.py::test_inspect_says_where_an_array_written_twice_counts_as_two[add_remove]",
     ),
     Mutant(
         "weights that were written out are not judged", "private_models/possible.py", "    if likelihood.weights:\n", "    if False:\n",

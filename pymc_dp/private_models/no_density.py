@@ -62,12 +62,8 @@ def no_density_by_prior(spec: ModelSpec, bounds: Mapping[str, object]) -> tuple[
     return _often_none(spec, bounds, spec.likelihoods)
 
 
-def check_combinations(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
-    """Refuse observed variables that rest on several private numbers of a record and often have no density at a combination of these.
-
-    Every combination is a cell of the private model, which forbids unknowns at which a cell has no density. The user's own model forbids
-    them only where records are there, and of ``x`` and ``1 - x``, of dummies of one factor, or of an array that is written twice, there
-    are none at most combinations: ``a * x + b * (1 - x)`` would come out with a + b below 1.
+def check_cells(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
+    """Refuse a model with cells in which it has no density, whatever the unknowns are or at many draws from the priors.
 
     Parameters
     ----------
@@ -78,6 +74,17 @@ def check_combinations(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
     Raises
     ------
     Refusal
+    """
+    _check_levels(spec, bounds)
+    _check_combinations(spec, bounds)
+
+
+def _check_combinations(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
+    """Refuse observed variables that rest on several private numbers of a record and often have no density at a combination of these.
+
+    Every combination is a cell of the private model, which forbids unknowns at which a cell has no density. The user's own model forbids
+    them only where records are there, and of ``x`` and ``1 - x``, of dummies of one factor, or of an array that is written twice, there
+    are none at most combinations: ``a * x + b * (1 - x)`` would come out with a + b below 1.
     """
     several = [likelihood for likelihood in spec.likelihoods if _combined(likelihood)]
     for found in _often_none(spec, bounds, several):
@@ -116,21 +123,11 @@ def _often_none(spec: ModelSpec, bounds: Mapping[str, object], likelihoods: Sequ
     return tuple(found)
 
 
-def check_levels(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
+def _check_levels(spec: ModelSpec, bounds: Mapping[str, object]) -> None:
     """Refuse levels of private covariates at which an observed variable has no density whatever the unknowns are, such as a weight of 2.
 
-    Every cell of such a level is a part of the private model, which has no density then: it would fail after it was paid for.
-
-    Parameters
-    ----------
-    spec : ModelSpec
-    bounds : mapping
-        By name, as the user gave them.
-
-    Raises
-    ------
-    Refusal
-        It names the levels, which are the user's own.
+    Every cell of such a level is a part of the private model, which has no density then: it would fail after it was paid for. The refusal
+    names the levels, which are the user's own.
     """
     for likelihood in spec.likelihoods:
         if likelihood.refusal is not None:
