@@ -63,14 +63,47 @@ def probit(x, y):
     pm.Bernoulli("y", p=0.5 * pt.erfc(-(a + 2 * b * x) / np.sqrt(2)), observed=y)
 
 
-CASES = {case.__name__: case for case in (student_t, negative_binomial, gamma, ordered_logistic, probit)}
-OUTCOMES = {"negative_binomial": (0, 10), "gamma": pmdp.Bins(0, 8, 10), "student_t": pmdp.Bins(-6, 7, 13)}
+def beta(x, y):
+    a, b = _line()
+    pm.Beta("y", mu=pm.math.sigmoid(a + 2 * b * x), nu=6 * pm.Gamma("shape", 8, 8), observed=y)
+
+
+def categorical(x, y):
+    a, b = _line()
+    pm.Categorical("y", p=pm.math.softmax(pt.stack([0 * x, a + 2 * b * x, -a - 2 * b * x], axis=1), axis=1), observed=y)
+
+
+def binomial(x, y):
+    a, b = _line()
+    pm.Binomial("y", n=TRIALS, logit_p=a + 2 * b * x, observed=y)
+
+
+def ordered_probit(x, y):
+    a, b = _line()
+    pm.OrderedProbit("y", eta=2 * b * x, cutpoints=pt.stack([-1.0 - a, 0.5 - a, 2.0 - a]), observed=y)
+
+
+TRIALS = 6
+CASES = {
+    case.__name__: case
+    for case in (student_t, negative_binomial, gamma, ordered_logistic, probit, beta, categorical, binomial, ordered_probit)
+}
+STEEP = ("ordered_logistic", "probit", "beta", "categorical", "binomial", "ordered_probit")
+"""Where slopes are twice b."""
+OUTCOMES = {
+    "negative_binomial": (0, 10),
+    "gamma": pmdp.Bins(0, 8, 10),
+    "student_t": pmdp.Bins(-6, 7, 13),
+    "beta": pmdp.Bins(0, 1, 10),
+    "binomial": (0, 6),
+}
 COVARIATE = pmdp.Bins(-3, 3)
 
 
 def truth_of(case, rng):
     """Parameters from the prior."""
     shape = {"negative_binomial": rng.gamma(8, 1 / 4), "gamma": rng.gamma(8, 1 / 4), "student_t": rng.gamma(8, 1 / 8)}
+    shape["beta"] = shape["student_t"]
     return {"a": rng.normal(0.5, 0.5), "b": rng.normal(0, 0.5)} | ({"shape": shape[case]} if case in shape else {})
 
 
@@ -79,15 +112,21 @@ def records_of(case, N, k):
     rng = np.random.default_rng([k, N, len(case)])
     truth = truth_of(case, rng)
     x = rng.normal(size=N) if k % 2 == 0 else rng.gamma(4, 0.5, size=N) - 2
-    eta, shape = truth["a"] + truth["b"] * x * (2 if case in ("ordered_logistic", "probit") else 1), truth.get("shape")
+    eta, shape = truth["a"] + truth["b"] * x * (2 if case in STEEP else 1), truth.get("shape")
     if case == "negative_binomial":
         return truth, x, rng.poisson(rng.gamma(shape, np.exp(eta) / shape))
     if case == "gamma":
         return truth, x, rng.gamma(shape, np.exp(eta) / shape)
     if case == "student_t":
         return truth, x, eta + shape * rng.standard_t(4, N)
+    if case in ("beta", "binomial"):
+        p = 1 / (1 + np.exp(-eta))
+        return truth, x, rng.beta(p * 6 * shape, (1 - p) * 6 * shape) if case == "beta" else rng.binomial(TRIALS, p)
+    if case == "categorical":  # the largest of three utilities
+        utilities = np.stack([0 * x, eta, -eta], axis=1) + rng.gumbel(size=(N, 3))
+        return truth, x, utilities.argmax(axis=1)
     latent = eta + (rng.logistic(size=N) if case == "ordered_logistic" else rng.normal(size=N))
-    return truth, x, np.searchsorted([-1.0, 0.5, 2.0], latent) if case == "ordered_logistic" else (latent > 0).astype(int)
+    return truth, x, np.searchsorted([-1.0, 0.5, 2.0], latent) if case.startswith("ordered") else (latent > 0).astype(int)
 
 
 def user_model(case, x, y):
