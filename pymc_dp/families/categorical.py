@@ -67,12 +67,15 @@ class Categorical(Family):
     def project(self, noisy: np.ndarray, n: np.ndarray, spread: float, domain: Domain) -> np.ndarray:
         """Onto the simplex of the size of all trials: negative counts to 0, then rescaled; uniform where nothing is left.
 
-        Where trials differ their number is not known here, and counts are moved to 0 alone.
+        Where trials differ their number is not known here: negative counts go to 0, and only more than can be is rescaled.
         """
         size = n * self.trials(domain)
         if domain.levels == 2:
             return np.clip(noisy, 0, size)
-        return np.maximum(noisy, 0) if self._differ(domain) else onto_simplex(noisy, size)
+        if not self._differ(domain):
+            return onto_simplex(noisy, size)
+        counts = np.maximum(noisy, 0)
+        return np.where(counts.sum(axis=-1, keepdims=True) > size, onto_simplex(noisy, size), counts)
 
     def log_likelihood(self, sums: Tensor, n: Tensor, domain: Domain, *parameters: Tensor) -> Tensor:
         """Sum over levels of s_k log p_k."""

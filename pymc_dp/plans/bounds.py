@@ -240,7 +240,9 @@ def needs(likelihood: Likelihood, bounds: Mapping[str, object]) -> str | None:
     if not missing:
         return None
     example = {"integer": "(0, 40)", "positive": "(0.1, 200)", "nonnegative": "(0, 200)", "unit": "(0.01, 0.99)"}
-    own = f"(0, {likelihood.limits[1]:g})" if 0 < likelihood.limits[1] < np.inf else example.get(kind_of(likelihood), "(0, 200)")
+    trials = likelihood.known[0] if likelihood.distribution in ("Binomial", "BetaBinomial") and likelihood.known else None
+    most = likelihood.limits[1] if trials is None else trials // 1
+    own = f"(0, {most:g})" if 0 < most < np.inf else example.get(kind_of(likelihood), "(0, 200)")
     written = ", ".join(f"{name!r}: {own if name == likelihood.name else '(lower, upper)'}" for name in dict.fromkeys(missing))
     what = (
         f"{likelihood.name} is {likelihood.distribution}, so it needs bounds"

@@ -280,11 +280,13 @@ def test_sums_of_few_normal_values_and_their_squares_are_normal_and_chi_square(n
     parameters = [pt.constant(np.full(4, entry)) for entry in (mu, sigma)]
     of_sums = Normal().law(Domain(-1.0, 1.0, unknown=(True, True), clamps=False), pt.constant(np.full(4, float(n))), *parameters)
     plan = law.plan(of_sums, z, np.full(4, n), noise)
-    assert plan.form == ("squares" if noise.standard_deviation < np.sqrt(2 * n) / 4 else "normal" if gaussian else "pair")
+    assert plan.form == ("squares" if noise.standard_deviation <= np.sqrt(2 * n) / 4 else "normal" if gaussian else "pair")
     found = law.log_density(of_sums, pt.constant(z), noise, law.Plan("squares")).eval(mode="FAST_COMPILE")
     for k in range(4):
         # chi = root of chi-square, whose density has no pole at 0.
-        middles = np.concatenate([np.linspace(-8, 8, 81) * sigma * np.sqrt(n), z[k, 0] - n * mu + wide * np.linspace(-25, 25, 51)])
+        near = wide * np.linspace(-25, 25, 51)
+        kinks = [z[k, 0] - n * mu, *(side * np.sqrt(max(n * z[k, 1], 0)) - n * mu for side in (-1, 1))]
+        middles = np.concatenate([np.linspace(-8, 8, 81) * sigma * np.sqrt(n), *(kink + near for kink in kinks)])
         s, ws = composite(np.unique(np.clip(middles, -8 * sigma * np.sqrt(n), 8 * sigma * np.sqrt(n))), 6)
         s = s + n * mu
         total = 0.0

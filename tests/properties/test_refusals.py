@@ -286,6 +286,18 @@ def test_missing_bounds_are_listed_by_inspect_and_refused_by_release():
         pmdp.release(model, epsilon=1.0)
 
 
+def test_bounds_of_successes_that_are_counted_are_written_out():
+    """Where a covariate is in bins successes are counted one by one; of five trials up to five succeed."""
+
+    def successes():
+        p = pm.math.sigmoid(pm.Normal("a") + pm.Normal("b") * pm.Data("x", X))
+        pm.Binomial("k", n=5, p=p, observed=R["y"])
+
+    bounds = {"x": pmdp.Bins(-3, 3)}
+    assert "Write bounds={'k': (0, 5)}" in flat(pmdp.inspect(build(successes), bounds=bounds))
+    assert pmdp.inspect(build(successes), bounds=bounds | {"k": (0, 5)}).rows[0].needs is None
+
+
 def test_everything_is_refused_before_sampling_is_paid_for(monkeypatch):
     monkeypatch.setattr(mechanisms, "_opendp_laplace", lambda *_: pytest.fail("noise was asked for"))
     model, _ = shared_bernoulli()
