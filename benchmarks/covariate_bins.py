@@ -121,7 +121,9 @@ def records_of(case, N, k):
         return truth, x, eta + shape * rng.standard_t(4, N)
     if case in ("beta", "binomial"):
         p = 1 / (1 + np.exp(-eta))
-        return truth, x, rng.beta(p * 6 * shape, (1 - p) * 6 * shape) if case == "beta" else rng.binomial(TRIALS, p)
+        if case == "binomial":
+            return truth, x, rng.binomial(TRIALS, p)
+        return truth, x, np.clip(rng.beta(p * 6 * shape, (1 - p) * 6 * shape), 1e-9, 1 - 1e-9)  # some are 1 as doubles, of no density
     if case == "categorical":  # the largest of three utilities
         utilities = np.stack([0 * x, eta, -eta], axis=1) + rng.gumbel(size=(N, 3))
         return truth, x, utilities.argmax(axis=1)
