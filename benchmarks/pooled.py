@@ -72,7 +72,7 @@ def fits(replicates: int, word: str, done: set[tuple]) -> Iterator[list]:
                 released = pmdp.release(model, epsilon=epsilon, public=["cell"], bounds={"y": (-4, 4), "x": (0, 1)}, missing={})
                 assert released["y"].multipliers.size
                 private = rewrite(model, released)
-                key = cells, records, str(private.rvs_to_transforms[private["a"]])[:20]
+                key = cells, records, str(released["y"].multipliers[[0, -1]]), str(private.rvs_to_transforms[private["a"]])[:20]
                 if key not in compiled:
                     compiled[key] = nutpie.compile_pymc_model(private)
                 given = compiled[key].with_data(**{data.name: data.get_value() for data in private.data_vars})

@@ -44,18 +44,17 @@ class PooledLaw:
     regression : Regression
     noise : Noise
         On what was multiplied by 1.
-    multipliers : ndarray
     n : (G,) ndarray
     given : (W,) ndarray
         All that is no variable but rests on released values: in a graph as data, so that another release makes the same graph. Where the
         2 m moments of features are centred, and their scales; the features' variances at most (m,), and by how much the coordinate of a
         feature's mean is lowered by the mean of what its sums are off (m,); where sums of responses are centred (G,) and their total,
-        whether sums are, and whether the total is; last the standard deviation of the noise on what was multiplied by 1.
+        whether sums are, and whether the total is; the standard deviation of the noise on what was multiplied by 1; last what sums by cell
+        are multiplied by, and what is summed over all cells.
     """
 
     regression: Regression
     noise: Noise
-    multipliers: np.ndarray
     n: np.ndarray
     given: np.ndarray
 
@@ -63,6 +62,12 @@ class PooledLaw:
     def features(self) -> int:
         """How many features there are beside the constant, m."""
         return len(self.regression.names) - 1
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are released, K: sums by cell, their totals, and products."""
+        F = self.features + 1
+        return (len(self.n) + 1) * F + F * (F + 1) // 2
 
     @property
     def latents(self) -> int:
@@ -85,13 +90,18 @@ class PooledLaw:
             As the attribute of this name tells.
         """
         true, density = self._true(phi, sigma, latent, given, drawn=False)
-        r = (noisy - true) * self.multipliers / given[-1]
+        r = (noisy - true) * self._multipliers(given) / given[-3]
         return density + (-0.5 * r**2 if self.noise.gaussian else -ROOT_2 * pt.abs(r)).sum()
 
     def simulated(self, phi: Tensor, sigma: Tensor, latent: Tensor, given: Tensor) -> Tensor:
         """A predictive draw (K,) of the released numbers, given the features' moments and sums."""
         true, _ = self._true(phi, sigma, latent, given, drawn=True)
-        return true + self.noise.simulated(self.multipliers.shape) / self.multipliers
+        return true + self.noise.simulated((self.numbers,)) / self._multipliers(given)
+
+    def _multipliers(self, given: Tensor) -> Tensor:
+        """What each of the released numbers (K,) was multiplied by."""
+        by_cell = len(self.n) * (self.features + 1)
+        return pt.concatenate([pt.full((by_cell,), given[-2]), pt.full((self.numbers - by_cell,), given[-1])])
 
     def _true(self, phi: Tensor, sigma: Tensor, latent: Tensor, given: Tensor, *, drawn: bool) -> tuple[Tensor, Tensor]:
         """The exact numbers (K,) from latents, and the log-density of these less that of standard normal ones; or a new draw of them."""
@@ -155,9 +165,10 @@ class PooledLaw:
         """
         G, N = len(self.n), float(self.n.sum())
         released, total, near, near_total = given[:G], given[G], given[G + 1], given[G + 2]
-        of_sum, of_total = (given[G + 3] / self.multipliers[k] for k in (0, -1))
+        cell, whole = given[-2], given[-1]
+        of_sum, of_total = (given[G + 3] / each for each in (cell, whole))
         # Centred ones are told by their total besides, so together they move less.
-        lessened = 1 - 1 / sqrt(1 + G * (self.multipliers[-1] / self.multipliers[0]) ** 2)
+        lessened = 1 - 1 / pt.sqrt(1 + G * (whole / cell) ** 2)
         there = released + of_sum * (of_response - lessened * of_response.mean())
         off = (there - expected) / spread
         moved = (0.5 * of_response**2 - 0.5 * off**2 - pt.log(spread / of_sum)).sum()
@@ -194,7 +205,8 @@ def pooled_law(noisy: NoisyStatistic) -> PooledLaw:
     """The law of what was released, with its latents centred by what the released numbers say."""
     regression, released, n = noisy.regression, apart(noisy), noisy.n.astype(float)
     assert regression is not None
-    of_sum, of_total = noisy.noise.standard_deviation / noisy.multipliers[[0, -1]]
+    multipliers = noisy.multipliers[[0, -1]]
+    of_sum, of_total = noisy.noise.standard_deviation / multipliers
     N, sigma = n.sum(), typical_sigma(noisy)
     near = of_sum < NEAR * sqrt(np.median(n)) * sigma
     near_total = of_total < NEAR * sqrt(N) * sigma
@@ -202,8 +214,8 @@ def pooled_law(noisy: NoisyStatistic) -> PooledLaw:
     sums, G = released.cells[:, -1], len(n)
     sums = sums + (released.totals[-1] - sums.sum()) / G / (1 + (of_total / of_sum) ** 2 / G)
     of_features = _centred(released, len(regression.names) - 1, float(N), of_total)
-    given = np.concatenate([*of_features, sums, [released.totals[-1], near, near_total, noisy.noise.standard_deviation]])
-    return PooledLaw(regression, noisy.noise, noisy.multipliers.astype(float), n, given)
+    given = np.concatenate([*of_features, sums, [released.totals[-1], near, near_total, noisy.noise.standard_deviation], multipliers])
+    return PooledLaw(regression, noisy.noise, n, given)
 
 
 def typical_sigma(noisy: NoisyStatistic) -> float:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
+from functools import partial
+from math import inf, prod
 
 import numpy as np
 import pytensor.tensor as pt
@@ -85,16 +86,20 @@ class PublicCells:
         return tuple((sensitivity, size) for sensitivity in self.planned.rounds)
 
     def in_stages(self, noise: Mechanism, cost: Cost) -> "PublicCells":
-        """These cells, with residuals after second moments where that is expected to be better, which rests on public numbers alone.
+        """These cells, with residuals after second moments, or pooled sums with other multipliers, where that is expected to be better.
 
-        Noise is Laplace noise that was asked to, records are all in one public cell, and rows are one person's each and all count.
+        It rests on public numbers alone. Residuals are for Laplace noise that was asked to, of records that are all in one public cell,
+        where rows are one person's each and all count.
         """
         planned = self.planned
+        if self.pooling is not None:
+            at_noise = partial(self._deviation, noise, cost)
+            pooling, planned = self.pooling.at_noise(planned, self.cells.n, at_noise)
+            return replace(self, planned=planned, pooling=pooling)
         one_public_cell = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
         if (
             not (isinstance(noise, Laplace) and noise.residuals and one_public_cell)
             or planned.regression is None
-            or self.pooling is not None
             or planned.left_out
             or planned.at_most is not None
         ):
@@ -102,6 +107,14 @@ class PublicCells:
         n = int(self.cells.n.sum())
         worth = worth_it(planned.regression, n, cost.epsilon)
         return replace(self, residuals=True) if worth and n * sensitivity_of(planned.regression).largest < LARGEST_SUM else self
+
+    def _deviation(self, noise: Mechanism, cost: Cost, reach: Sensitivity) -> float:
+        """The standard deviation of the noise that this cost pays for, where a record moves it all so far; infinite if it does not fit."""
+        try:
+            scale = noise.calibrate(reach.difference, reach.square, cost)
+        except Refusal:
+            return inf
+        return noise.noise(scale, self.planned.lattice).standard_deviation
 
     def draws(self, noise: Mechanism, cost: Cost, disjoint: tuple[str, ...] = ()) -> list[Draw]:
         """The draws of noise that this cost pays for, one for every round; ``disjoint`` are those that the variable is one of."""

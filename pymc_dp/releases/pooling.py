@@ -8,8 +8,10 @@ All is made of exact sums by cell, and all of it gets its noise from one draw: s
 and what is summed over all cells by another. Shapes: G cells, F features, K statistics of a cell.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
+from typing import Self
 
 import numpy as np
 
@@ -26,7 +28,9 @@ WORSE = 1.1
 LEAST_FREEDOM = 5
 """How many more records than cells and features there must be: what varies within cells has so many degrees of freedom."""
 EPSILONS = (0.5, 1.0, 4.0)
-"""At which expected posteriors are compared."""
+"""At which expected posteriors are compared before epsilon is known."""
+KNOWN = 0.5
+"""What would be known from second moments by cell: posterior standard deviations below this share of the prior's."""
 SIGMA, BETWEEN, SPREAD = 0.25, 0.125, 0.1
 """Of a typical response between bounds of -1 and 1: sigma, the standard deviation of intercepts, and the variance of a feature."""
 
@@ -75,6 +79,35 @@ class Pooling:
         whole = by_cell.sum(axis=0) * self.whole
         return np.concatenate([(by_cell[:, : self.first] * self.cell).ravel(), whole])[None]
 
+    def at_noise(
+        self, planned: PlannedStatistic, n: np.ndarray, deviation: Callable[[Sensitivity], float]
+    ) -> tuple[Self, PlannedStatistic]:
+        """With the multipliers that are best at this noise, and the plan with them; the same where none is better.
+
+        As in ``pooling_of``, but at one noise, and what second moments by cell would hardly tell may become wider: where it would be
+        ``KNOWN``, no expected posterior is wider than from these by more than ``WORSE``. It rests on public numbers alone.
+
+        Parameters
+        ----------
+        planned : PlannedStatistic
+            With these sums.
+        n : (G,) ndarray
+        deviation : callable
+            From how far one record moves what is released, the standard deviation of the noise, in units of what is multiplied by 1.
+        """
+        plain = _plain(replace(planned, statistics=planned.statistics[len(n) * self.first :]))
+        by_cell = _deviations(deviation(plain.of_row), n, 1.0, 0.0, sqrt(len(n)))
+        known = by_cell < KNOWN * np.array([inf, inf, BETWEEN**2, BETWEEN])
+        best, least = self, inf
+        for whole, cell in MULTIPLIERS:
+            pooling = replace(self, whole=whole, cell=cell)
+            reach = pooling.reach(plain)
+            if int(n.sum()) * max(reach.largest, 1) * max(whole, cell) < LARGEST_SUM:
+                ratios = _deviations(deviation(reach), n, cell, whole, 1 / whole) / by_cell
+                if (ratios[known] <= WORSE).all() and (score := float(np.log(ratios).sum())) < least:
+                    best, least = pooling, score
+        return best, best.planned(plain, len(n))
+
     def multipliers(self, cells: int, released: int) -> np.ndarray:
         """The factor (G first + K,) that each of the released numbers was multiplied by."""
         return np.repeat([self.cell, self.whole], [cells * self.first, released - cells * self.first]).astype(np.int64)
@@ -104,7 +137,8 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
     """How sums are pooled over cells of n (G,) records, or None where all second moments are released by cell.
 
     By what sums are multiplied is what makes the expected posteriors least wide, of those in which none is wider than without pooling by
-    more than ``WORSE``, at any of ``EPSILONS``. It rests on numbers of records alone.
+    more than ``WORSE``, at any of ``EPSILONS``. It rests on numbers of records alone; once the noise is known, ``Pooling.at_noise`` may
+    choose others.
     """
     if not may_pool(planned):
         return None
@@ -113,14 +147,14 @@ def pooling_of(planned: PlannedStatistic, n: np.ndarray) -> Pooling | None:
     first, best, least = len(planned.regression.names), None, 0.0
     if int(n.sum()) - len(n) - (first - 1) < LEAST_FREEDOM:
         return None
-    by_cell = np.array([_deviations(planned.of_row.difference * planned.lattice / e, n, 1.0, 0.0, sqrt(len(n))) for e in EPSILONS])
+    laplace = sqrt(2) * planned.lattice / np.array(EPSILONS)
+    by_cell = np.array([_deviations(planned.of_row.difference * noise, n, 1.0, 0.0, sqrt(len(n))) for noise in laplace])
     for whole, cell in MULTIPLIERS:
         pooling = Pooling(whole, cell, first)
         reach = pooling.reach(planned)
         if int(n.sum()) * max(reach.largest, 1) * max(whole, cell) >= LARGEST_SUM:
             return None
-        moved = reach.difference * planned.lattice
-        ratios = np.array([_deviations(moved / e, n, cell, whole, 1 / whole) for e in EPSILONS]) / by_cell
+        ratios = np.array([_deviations(reach.difference * noise, n, cell, whole, 1 / whole) for noise in laplace]) / by_cell
         score = float(np.log(ratios).sum())
         if (ratios <= WORSE).all() and score < least:
             best, least = pooling, score
@@ -133,20 +167,20 @@ def _plain(planned: PlannedStatistic) -> PlannedStatistic:
     return planned.with_regression(replace(planned.regression, multipliers=(1, 1)))
 
 
-def _deviations(moved: float, n: np.ndarray, cell: float, whole: float, over_all: float) -> np.ndarray:
+def _deviations(noise: float, n: np.ndarray, cell: float, whole: float, over_all: float) -> np.ndarray:
     """Expected posterior standard deviations (4,): of a slope, and of intercepts the mean, their spread, and one of them.
 
     Parameters
     ----------
-    moved : float
-        How far one record moves all that is released, over epsilon.
+    noise : float
+        Standard deviation of the noise on what is multiplied by 1.
     n : (G,) ndarray
     cell, whole : float
         By what sums by cell and their totals are multiplied; 0 where totals are not released.
     over_all : float
         Noise on a second moment over all cells, in units of that on one number.
     """
-    noise, N, G = sqrt(2) * moved, float(n.sum()), len(n)
+    N, G = float(n.sum()), len(n)
     slope = SIGMA**2 / (N * SPREAD) + (noise * over_all / (N * SPREAD)) ** 2
     mean = (BETWEEN**2 + SIGMA**2 * G / N) / G + (noise / N) ** 2 / (whole**2 + cell**2 / G)
     of_cell = SIGMA**2 / n + (noise / cell / n) ** 2

@@ -132,17 +132,69 @@ def test_no_expected_posterior_is_much_wider_than_by_cell():
     """By the rule's own numbers, whatever the sizes: at most a tenth; and pooled sums are taken where there are many cells."""
     cells, _ = opened(intercepts)
     by_cell = pooling = None
+    noise = np.sqrt(2) / np.array([0.5, 1.0, 4.0])
     for one in MULTIPLIERS:
         candidate = Pooling(*one, 2)
         reach = candidate.reach(cells.planned).difference / POINTS**2
+        n = cells.cells.n
         ratios = [
-            _deviations(reach / e, cells.cells.n, one[1], one[0], 1 / one[0]) / _deviations(16 / 3 / e, cells.cells.n, 1.0, 0.0, np.sqrt(G))
-            for e in (0.5, 1.0, 4.0)
+            _deviations(reach * sd, n, one[1], one[0], 1 / one[0]) / _deviations(16 / 3 * sd, n, 1.0, 0.0, np.sqrt(G)) for sd in noise
         ]
         if candidate == cells.pooling:
             pooling, by_cell = candidate, np.max(ratios)
     assert pooling is not None
     assert by_cell <= 1.1
+
+
+MECHANISMS = {"laplace": {}, "gaussian": {"mechanism": "gaussian", "delta": 1e-6}}
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 2, 10, 1e4])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_multipliers_are_those_that_are_best_at_this_noise(mechanism, epsilon):
+    """By the rule's own numbers, at the noise that was drawn: of those that leave what is known as it is, none is better on the whole."""
+    released = release_of(intercepts, epsilon, **MECHANISMS[mechanism])["y"]
+    cells, _ = opened(intercepts)
+    n, noise = cells.cells.n, released.noise.standard_deviation
+    sensitivity = "square" if mechanism == "gaussian" else "difference"
+    power = 0.5 if mechanism == "gaussian" else 1.0
+
+    def expected(whole, cell):
+        """The ratios to what second moments by cell would say, which are known where they say much."""
+        reach = getattr(Pooling(whole, cell, 2).reach(cells.planned), sensitivity)
+        plain = cells.planned.with_regression(cells.planned.regression).of_row
+        here, there = (noise * (r / getattr(released, sensitivity)) ** power for r in (reach, getattr(plain, sensitivity)))
+        by_cell = _deviations(there, n, 1.0, 0.0, np.sqrt(G))
+        return _deviations(here, n, cell, whole, 1 / whole) / by_cell, by_cell < [np.inf, np.inf, 0.125**2 / 2, 0.125 / 2]
+
+    found = {}
+    for pair in MULTIPLIERS:
+        ratios, known = expected(*pair)
+        if (ratios[known] <= 1.1).all():
+            found[pair] = np.log(ratios).sum()
+    assert tuple(released.multipliers[[-1, 0]]) == min(found, key=found.get)
+
+
+def test_little_epsilon_is_spent_on_all_cells_together():
+    """Where single cells remain unknown in any case, the numbers over all cells get more of it, and slopes are narrower."""
+    chosen = {epsilon: tuple(map(int, release_of(intercepts, epsilon)["y"].multipliers[[-1, 0]])) for epsilon in (0.1, 1e4)}
+    assert chosen == {0.1: (4, 1), 1e4: (1, 2)}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 2, 1e4])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_noise_is_that_of_the_multipliers_that_were_used(mechanism, epsilon):
+    """What is charged, and what noise is calibrated to, is how far a record moves what is multiplied so."""
+    released = release_of(intercepts, epsilon, **MECHANISMS[mechanism])["y"]
+    cells, _ = opened(intercepts)
+    whole, cell = (int(released.multipliers[place]) for place in (-1, 0))
+    reach = Pooling(whole, cell, 2).reach(cells.planned)
+    assert (released.difference, released.square) == (reach.difference, reach.square)
+    if mechanism == "laplace":
+        assert released.scale == pytest.approx(reach.difference / epsilon)
+    exact = apart(release_of(intercepts, 1e9)["y"])
+    off = apart(released).moments - exact.moments
+    assert np.abs(off).max() < 30 * released.noise.standard_deviation / whole + 1e-3, "one false alarm in 10^12"
 
 
 # ---------- which numbers, and how far a record moves them
@@ -237,14 +289,14 @@ def test_latents_change_nothing_but_coordinates():
     law = pooled_law(release_of(intercepts, 2)["y"])
     phi, sigma, latent, given = pt.dmatrix(), pt.dvector(), pt.dvector(), pt.dvector()
     function = pytensor.function([phi, sigma, latent, given], list(law._true(phi, sigma, latent, given, drawn=False)), mode="FAST_COMPILE")
-    of_sum, of_total = law.noise.standard_deviation / law.multipliers[[0, -1]]
+    of_sum, of_total = law.noise.standard_deviation / law.given[-2:]
     rng, here, direction = np.random.default_rng(0), slice(3 + G, 3 + 2 * G), np.sqrt(law.n / law.n.sum())
     for _ in range(3):
         values = np.column_stack([rng.normal(0.5, 0.5, G), np.full(G, rng.normal())]), np.full(G, rng.uniform(0.5, 2))
         latents, spread = rng.normal(size=law.latents), values[1] / 3.5 * np.sqrt(law.n)
         standard, none, all_of_them, total = (
             latents[here],
-            *(np.concatenate([law.given[:-3], ends, law.given[-1:]]) for ends in ([0, 0], [1, 0], [0, 1])),
+            *(np.concatenate([law.given[:-5], ends, law.given[-3:]]) for ends in ([0, 0], [1, 0], [0, 1])),
         )
         numbers, density = function(*values, latents, none)
         expected = density + norm.logpdf(standard).sum() - np.log(spread).sum()
@@ -267,9 +319,10 @@ def test_latents_change_nothing_but_coordinates():
 
 def test_the_graph_holds_nothing_of_one_release():
     """What was compiled for one release is right for another, of another epsilon: all that differs is handed in."""
-    first, second = (pooled_law(release_of(intercepts, epsilon)["y"]) for epsilon in (0.5, 4))
+    first, second = (pooled_law(release_of(intercepts, epsilon)["y"]) for epsilon in (0.1, 1e4))
+    assert (first.given[-2:] != second.given[-2:]).all(), "other multipliers, too"
     rng = np.random.default_rng(0)
-    values = rng.normal(size=len(first.multipliers)), np.tile(rng.normal(size=2), (G, 1)), np.ones(G), rng.normal(size=first.latents)
+    values = rng.normal(size=first.numbers), np.tile(rng.normal(size=2), (G, 1)), np.ones(G), rng.normal(size=first.latents)
     densities = [law.log_density(*map(pt.constant, (*values, second.given))).eval(mode="FAST_COMPILE") for law in (first, second)]
     np.testing.assert_allclose(densities[0], densities[1], rtol=1e-12)
 
