@@ -1371,6 +1371,21 @@ MUTANTS = (
         "what counts as different is said", "test_hints.py::test_inspect_says_where_an_array_written_twice_counts_as_two[add_remove]",
     ),
     Mutant(
+        "noise of other multipliers than are used", "releases/pooling.py", "return best, best.planned(plain, len(n))", "return best, planned",
+        "a record moves the numbers no further than is paid for",
+        "test_pooling.py::test_noise_is_that_of_the_multipliers_that_were_used[laplace-0.1]",
+    ),
+    Mutant(
+        "multipliers of any noise", "releases/pooling.py", "_deviations(deviation(reach), n", "_deviations(1e-9 + 0 * deviation(reach), n",
+        "of pooled sums those are multiplied that say most",
+        "test_pooling.py::test_multipliers_are_those_that_are_best_at_this_noise[laplace-10000.0]",
+    ),
+    Mutant(
+        "what is known becomes unknown", "releases/pooling.py", "if (ratios[known] <= WORSE).all() and (score", "if (score",
+        "of pooled sums none hides what second moments by cell would tell",
+        "test_pooling.py::test_what_single_cells_would_tell_is_kept[60-4-chosen0]",
+    ),
+    Mutant(
         "weights that were written out are not judged", "private_models/possible.py", "    if likelihood.weights:\n", "    if False:\n",
         "how often priors lead where there is no density", "test_levels_without_density.py::test_the_table_says_where_priors_often_lead_there",
     ),

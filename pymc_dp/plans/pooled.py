@@ -47,5 +47,6 @@ def pooling_in_words(statistic: PlannedStatistic) -> str:
     return (
         f"only the intercept differs between public cells. Where those are many, {F} numbers are released of each ({by_cell}) and {K} over"
         " all cells, in place of all numbers of each. Before the noise both are multiplied by small whole numbers, chosen from how many"
-        " records the cells have. The sensitivity shown is that of one cell where those are few; noise has the scale of the other"
+        " records the cells have and how much noise there will be. The sensitivity shown is that of one cell where those are few; noise"
+        " has the scale of the other"
     )

@@ -175,6 +175,24 @@ def test_multipliers_are_those_that_are_best_at_this_noise(mechanism, epsilon):
     assert tuple(released.multipliers[[-1, 0]]) == min(found, key=found.get)
 
 
+@pytest.mark.parametrize(("records", "epsilon", "chosen"), [(60, 4, (1, 2)), (300, 1, (1, 2)), (300, 16, (1, 1)), (12, 1, (4, 1))])
+def test_what_single_cells_would_tell_is_kept(records, epsilon, chosen):
+    """Cells of many records tell their intercepts: as much of them is told as by all second moments by cell, or a tenth less."""
+    cells, _ = opened(intercepts)
+    n = np.full(G, records)
+
+    def deviation(reach):
+        return np.sqrt(2) * reach.difference * cells.planned.lattice / epsilon
+
+    pooling, planned = cells.pooling.at_noise(cells.planned, n, deviation)
+    assert (pooling.whole, pooling.cell) == chosen
+    assert planned.of_row == pooling.reach(cells.planned)
+    plain = cells.planned.with_regression(cells.planned.regression).of_row
+    by_cell = _deviations(deviation(plain), n, 1.0, 0.0, np.sqrt(G))
+    known = by_cell < [np.inf, np.inf, 0.125**2 / 2, 0.125 / 2]
+    assert (_deviations(deviation(planned.of_row), n, chosen[1], chosen[0], 1 / chosen[0]) / by_cell)[known].max() <= 1.1
+
+
 def test_little_epsilon_is_spent_on_all_cells_together():
     """Where single cells remain unknown in any case, the numbers over all cells get more of it, and slopes are narrower."""
     chosen = {epsilon: tuple(map(int, release_of(intercepts, epsilon)["y"].multipliers[[-1, 0]])) for epsilon in (0.1, 1e4)}
