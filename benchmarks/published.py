@@ -267,7 +267,8 @@ ANALYSES = {
         "linear",
         remark=(
             "Only the intercept differs between counties, so sums of floor and log radon are released of each, and second moments over"
-            " all homes once. Sums by county are multiplied by 2 before the noise, which is half as wide on them."
+            " all homes once. Before the noise sums over all homes are multiplied by 4 at epsilon .5 and 1, where a county of ten homes"
+            " remains unknown in any case, and sums by county by 2 at epsilon 4; noise is as much narrower on them."
         ),
     ),
     "radon_cells": Analysis(

@@ -117,12 +117,11 @@ def posterior_on_a_grid(case, statistic):
     """Points of mu and tau, and the posterior weight of each (mu, tau), by quadrature; the effects are summed out."""
     theta = np.arange(-9, 9.01, 0.15) if case == "multinomial" else np.arange(-9, 9.005, 0.02)
     given = density_of_released(case, statistic, theta)
-    mu, tau = np.linspace(-4, 4, 41), np.linspace(0.05, 4, 41)
+    mu, tau = np.linspace(-4, 4, 41), np.linspace(0.004, 4, 41)
     for _ in range(3):
         log_density = np.empty((len(mu), len(tau)))
         for i, j in np.ndindex(log_density.shape):
-            weight = np.exp(-0.5 * ((theta - mu[i]) / tau[j]) ** 2)
-            weight /= weight.sum()
+            weight = normal_weights(theta, mu[i], tau[j])
             summed = (np.outer(weight, weight).ravel() if case == "multinomial" else weight) @ given
             log_density[i, j] = np.log(summed).sum() - 0.5 * mu[i] ** 2 - 0.5 * tau[j] ** 2
         weights = np.exp(log_density - log_density.max())
@@ -130,6 +129,14 @@ def posterior_on_a_grid(case, statistic):
         found = mu, tau, weights
         mu, tau = (_around(points, weights.sum(axis=axis)) for points, axis in ((mu, 1), (tau, 0)))
     return found
+
+
+def normal_weights(theta, mu, tau):
+    """With which values at equally spaced points add up to their mean over a normal theta, if they are linear in between."""
+    step = theta[1] - theta[0]
+    u = (mu - np.concatenate([[theta[0] - step], theta, [theta[-1] + step]])) / tau
+    weights = np.maximum(np.diff(u * stats.norm.cdf(u) + stats.norm.pdf(u), 2), 0)
+    return weights / weights.sum()
 
 
 def _around(points, weights):

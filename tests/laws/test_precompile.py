@@ -31,7 +31,7 @@ with event.install_recorder("numba:compile") as recorded:
         pmdp.sample(10, tune=10, chains=1, model=model, epsilon=1, bounds=given, progressbar=False)
 started = [each.data["dispatcher"].py_func for _, each in recorded.buffer if each.is_start]
 loops = ("pymc_dp.laws.", "pymc_dp.private_models.moment_loops")
-print(*{function.__name__ for function in started if function.__module__.startswith(loops)})
+print(*{function.__name__ for function in started if (function.__module__ or "").startswith(loops)})
 """
 
 
