@@ -264,7 +264,7 @@ MISTAKES = {
     "epsilon as a text": (lambda m, r: pmdp.release(m, epsilon="low"), pmdp.Refusal, "epsilon=1.0"),
     "Gaussian noise without delta": (lambda m, r: pmdp.release(m, epsilon=1.0, mechanism="gaussian"), pmdp.Refusal, "delta=1e-6"),
     "a delta for Laplace noise": (lambda m, r: pmdp.release(m, epsilon=1.0, delta=1e-6), pmdp.Refusal, 'mechanism="gaussian"'),
-    "a ledger's path": (lambda m, r: pmdp.release(m, epsilon=1.0, ledger="my.ledger"), pmdp.Refusal, r"ledger=pymc_dp\.Ledger\(path"),
+    "a ledger's path": (lambda m, r: pmdp.release(m, epsilon=1.0, ledger="my.ledger"), pmdp.Refusal, r"ledger=pymc_dp\.Ledger\(\"survey"),
     "a ledger's budget": (lambda m, r: pmdp.Ledger("a.ledger", budget=1, create=True), TypeError, "no argument 'budget'. Did.*'epsilon'"),
     "a mode for persons": (
         lambda m, r: pmdp.find_MAP(model=m, epsilon=1.0, unit=pmdp.Person("ids", at_most=2)), pmdp.Refusal,

@@ -47,7 +47,8 @@ def plan_of(family, domain, inputs, neighbours):
 
 def values_for(family, domain):
     """Values (M, ...) that stretch a family's statistics; of several entries each where it needs them."""
-    values = [*interesting(family, domain)[::4], domain.lower, domain.upper, domain.middle]
+    ends = [domain.lower, domain.upper]
+    values = [*interesting(family, domain)[::4], *ends, *np.nextafter(ends, domain.middle), domain.middle]
     if not family.NDIM:
         return np.array(values, dtype=object)
     rng = np.random.default_rng(3)
@@ -80,7 +81,7 @@ def test_sums_in_cells_move_by_no_more_than_is_paid_for(family, domain, setting)
         moves = sums
     else:
         pairs = np.random.default_rng(5).integers(0, len(sums), size=(2, 12_000))
-        extremes = np.argsort(np.abs(sums).sum(-1))[[0, -1]]
+        extremes = np.unique([*np.argsort(np.abs(sums).sum(-1))[[0, -1]], *sums.argmin(axis=0), *sums.argmax(axis=0)])
         pairs = np.concatenate([pairs, np.array(np.meshgrid(range(len(sums)), extremes)).reshape(2, -1)], axis=1)
         moves = sums[pairs[0]] - sums[pairs[1]]
     L1 = np.array([sum(abs(int(entry)) for entry in move) for move in moves])

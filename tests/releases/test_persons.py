@@ -160,7 +160,7 @@ def test_no_person_moves_more_than_is_paid_for(case, neighbours):
 
 @pytest.mark.parametrize("neighbours", mostly_slow(["replace", "add_remove"], 1))
 def test_scores_of_a_person_move_no_more_than_is_paid_for_in_every_round(neighbours):
-    """A logistic regression on a real covariate, in three rounds, the later ones at coefficients that earlier answers decide."""
+    """A logistic regression on a real covariate, in two or three rounds, the later ones at coefficients that earlier answers decide."""
     arguments = {"bounds": {"x": (-1, 1), "logit(y)": (-3, 3)}, "neighbours": neighbours}
     others, rng, attained = [(float(k % 2), 0.5) for k in range(6)], np.random.default_rng(2), 0.0
     for _ in range(6 if neighbours == "replace" else 2):
@@ -168,11 +168,12 @@ def test_scores_of_a_person_move_no_more_than_is_paid_for_in_every_round(neighbo
         sums, answers, released = exact(built(table, *among(0, one, others)), 3, **arguments)
         again, _, _ = exact(built(table, *among(5, two if neighbours == "replace" else [], others)), 3, answers, **arguments)
         draws = prepared(built(table, *among(0, one, others)), protection(3, **arguments), epsilon=1).plan.statistics[0].rounds
-        for first, second, paid in zip(sums, again, draws, strict=True):
+        assert len(sums) in (2, 3)
+        for first, second, paid in zip(sums, again, [*draws[: len(sums) - 1], released["y"]], strict=True):
             assert int(np.abs(first - second).sum()) <= paid.difference
             assert int(((first - second) ** 2).sum()) <= paid.square
             attained = max(attained, int(np.abs(first - second).sum()) / paid.difference)
-        assert released["y"].difference == draws[-1].difference
+        assert released["y"].difference in {draw.difference for draw in draws}
     assert attained > 0.6
 
 
