@@ -48,7 +48,14 @@ def plan_of(family, domain, inputs, neighbours):
 def values_for(family, domain):
     """Values (M, ...) that stretch a family's statistics; of several entries each where it needs them."""
     ends = [domain.lower, domain.upper]
-    values = [*interesting(family, domain)[::4], *ends, *np.nextafter(ends, domain.middle), domain.middle]
+    known = [number for number in domain.known if number is not None]
+    values = [
+        *interesting(family, domain)[::4],
+        *ends,
+        *np.nextafter(ends, domain.middle),
+        *np.nextafter(known, domain.lower),
+        domain.middle,
+    ]
     if not family.NDIM:
         return np.array(values, dtype=object)
     rng = np.random.default_rng(3)
