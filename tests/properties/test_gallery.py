@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 INITIAL = "initial values that are arrays are refused where the number of records is private"
 STARTED = (
     *("monotonic_education", "ordered_probit_ratings", "two_normals", "trolley_cutpoints_alone", "trolley_with_education"),
-    *("ratings_by_cumulative_logits", "cutpoints_of_groups"),
+    *("ratings_by_cumulative_logits", "cutpoints_of_groups", "ordered_logistic_on_a_dose"),
 )
 PLAIN = ("hazards_of_plain_arrays", "radon_covariation_with_lkj", "cafes_varying_slopes_centred", "three_parameters_of_items")
 WAITING = dict.fromkeys(PLAIN, "whether two plain arrays are one is not asked where the number of records is private")
