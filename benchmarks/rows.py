@@ -132,10 +132,16 @@ def posterior_on_a_grid(case, statistic):
 
 
 def normal_weights(theta, mu, tau):
-    """With which values at equally spaced points add up to their mean over a normal theta, if they are linear in between."""
+    """With which values at equally spaced points add up to their mean over a normal theta.
+
+    Where steps are small beside ``tau`` the density's own values, whose sum is then all but exact; else values are linear in between.
+    """
     step = theta[1] - theta[0]
-    u = (mu - np.concatenate([[theta[0] - step], theta, [theta[-1] + step]])) / tau
-    weights = np.maximum(np.diff(u * stats.norm.cdf(u) + stats.norm.pdf(u), 2), 0)
+    if tau > 1.5 * step:
+        weights = stats.norm.pdf(theta, mu, tau)
+    else:
+        u = (mu - np.concatenate([[theta[0] - step], theta, [theta[-1] + step]])) / tau
+        weights = np.maximum(np.diff(u * stats.norm.cdf(u) + stats.norm.pdf(u), 2), 0)
     return weights / weights.sum()
 
 

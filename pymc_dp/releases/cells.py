@@ -93,8 +93,7 @@ class PublicCells:
         """
         planned = self.planned
         if self.pooling is not None:
-            at_noise = partial(self._deviation, noise, cost)
-            pooling, planned = self.pooling.at_noise(planned, self.cells.n, at_noise)
+            pooling, planned = self.pooling.at_noise(planned, self.cells.n, partial(self._deviation, noise, cost))
             return replace(self, planned=planned, pooling=pooling)
         one_public_cell = planned.likelihood.distribution == "Normal" and self.shape[:-1] == (1,) and planned.sizes == "public"
         if (

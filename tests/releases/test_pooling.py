@@ -3,6 +3,7 @@ their law.
 """
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -197,6 +198,17 @@ def test_little_epsilon_is_spent_on_all_cells_together():
     """Where single cells remain unknown in any case, the numbers over all cells get more of it, and slopes are narrower."""
     chosen = {epsilon: tuple(map(int, release_of(intercepts, epsilon)["y"].multipliers[[-1, 0]])) for epsilon in (0.1, 1e4)}
     assert chosen == {0.1: (4, 1), 1e4: (1, 2)}
+
+
+def test_noise_that_would_not_fit_is_not_chosen():
+    """At an epsilon at which noise on numbers that are multiplied more does not fit 64-bit integers, others are released."""
+    cells, _ = opened(intercepts)
+    epsilon, laplace = 1.5e-7, pmdp.Laplace()
+    with pytest.raises(pmdp.Refusal):
+        laplace.calibrate(Pooling(4, 1, 2).reach(cells.planned).difference, 1, laplace.total(Fraction(epsilon), Fraction(0)))
+    released = release_of(intercepts, epsilon)["y"]
+    assert np.abs(released.values).max() > 0
+    assert tuple(released.multipliers[[-1, 0]]) != (4, 1)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 2, 1e4])
