@@ -2449,6 +2449,27 @@ MUTANTS = (
         "another release needs nothing compiled again", "test_means_of_shares.py::test_another_release_needs_nothing_compiled_again",
     ),
     Mutant(
+        "flat shares of bins", "private_models/bin_shares.py", 'return bool(noisy.within) and noisy.sizes in ("simplex", "free")', "return False",
+        "shares of bins are near those of normal covariates", "test_bin_shares.py::test_shares_follow_a_dirichlet_law_about_normal_covariates[x]",
+    ),
+    Mutant(
+        "bins in the order of the rows of another axis", "private_models/bin_shares.py",
+        "apart.transpose([0, *(1 + order.index(axis) for axis in range(len(order)))])", "apart",
+        "shares of bins are near those of normal covariates", "test_bin_shares.py::test_shares_follow_a_dirichlet_law_about_normal_covariates[h w k]",
+    ),
+    Mutant(
+        "covariates in bins that know nothing of each other", "private_models/bin_shares.py", "r = pt.shape_padright(pt.tanh(", "r = 0 * pt.shape_padright(pt.tanh(",
+        "covariates may be correlated", "test_bin_shares.py::test_shares_follow_a_dirichlet_law_about_normal_covariates[z x]",
+    ),
+    Mutant(
+        "sums of numbers of records that grow with their bins", "private_models/sizes.py", " - (noisy.private_cells - 1) * pt.log(total[:, 0])", "",
+        "the number of records is flat", "test_bin_shares.py::test_numbers_of_records_that_nobody_knows_have_these_shares_and_any_sum[x]",
+    ),
+    Mutant(
+        "shares of unknown numbers that are flat", "private_models/sizes.py", "    if knows_bins(noisy):\n        pm.Potential(", "    if False:\n        pm.Potential(",
+        "shares of bins are near those of normal covariates", "test_bin_shares.py::test_numbers_of_records_that_nobody_knows_have_these_shares_and_any_sum[x]",
+    ),
+    Mutant(
         "the units of logits", "laws/shares.py", "+= np.log(near[g, k, 1]) - np.logaddexp", "-= np.logaddexp",
         "shares are flat on the simplex", "test_rewrite.py::test_shares_and_their_logits_are_one_to_one",
     ),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pymc_dp.private_models.events import LOSSES
 from pymc_dp.private_models.likelihood import LATENT, SHARED, TABLES
-from pymc_dp.private_models.sizes import MEAN, SIZE
+from pymc_dp.private_models.sizes import LEVELS, MEAN, OF_BINS, SIZE
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ def latents_apart(tree: "xr.DataTree", statistics: Sequence[NoisyStatistic]) -> 
     """Move the latent noise of the private model from ``posterior`` to a group of its own, with what it is centred on."""
     import xarray as xr
 
-    names = [f"{statistic.variable}{ending}" for statistic in statistics for ending in (LATENT, SIZE, MEAN, SHARED, LOSSES)]
+    endings = (LATENT, SIZE, MEAN, OF_BINS, LEVELS, SHARED, LOSSES)
+    names = [f"{statistic.variable}{ending}" for statistic in statistics for ending in endings]
     posterior = tree["posterior"].to_dataset()
     latents = [name for name in names if name in posterior.data_vars]
     tables = [name for statistic in statistics if (name := f"{statistic.variable}{TABLES}") in posterior.data_vars]

@@ -20,7 +20,7 @@ from pymc_dp.laws.projected import projected
 from pymc_dp.private_models.moment_law import Related, Scatter, scatter
 from pymc_dp.private_models.pooled_law import pooled_law
 from pymc_dp.private_models.residual_law import residual_law
-from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes
+from pymc_dp.private_models.sizes import guessed_sizes, latent_sizes, normal_unknowns
 from pymc_dp.private_models.vector_law import vector_scatter
 from pymc_dp.private_models.vectors import vectors
 from pymc_dp.private_models.within_bins import averaged
@@ -109,7 +109,7 @@ def _counts_or_sums(
 
     together = (len(noisy.n), *shape[1:-1], noisy.private_cells * shape[-1]) if joint else shape
     plan = plan_of(noisy, law(*parameters, *sizes), n)
-    latents = (_normals(private, f"{noisy.variable}{LATENT}", (*together[:-1], plan.latents)),) if plan.latents else ()
+    latents = (normal_unknowns(private, f"{noisy.variable}{LATENT}", (*together[:-1], plan.latents)),) if plan.latents else ()
 
     def logp(value: Variable, *arguments: Variable) -> Variable:
         on_cells, latent = law(*arguments[:before_latents]), arguments[before_latents:]
@@ -122,14 +122,6 @@ def _counts_or_sums(
         return cells_apart(drawn, noisy) if joint else drawn
 
     return NoisyLikelihood(noisy.values, sizes, latents, simulate, logp)
-
-
-def _normals(private: pm.Model, name: str, shape: tuple[int, ...]) -> Variable:
-    """Standard normal unknowns, with dims of their own."""
-    dims = [f"{name}_{axis}" for axis in range(len(shape))]
-    for dim, length in zip(dims, shape, strict=True):
-        private.add_coord(dim, length=length)
-    return pm.Normal(name, dims=dims, shape=shape)
 
 
 def law_of(noisy: NoisyStatistic, parameters: list[Variable], size: Variable) -> laws.Law:
@@ -210,9 +202,9 @@ def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
         law = scatter(regression, noisy.noise, noisy.values.reshape(B, K), known, records, related, anchor=noisy.anchor.reshape(-1, F))
     else:
         law = residual_law(noisy, known, records, related)
-    latents = [_normals(private, f"{name}{LATENT}", (B, law.latents))]
+    latents = [normal_unknowns(private, f"{name}{LATENT}", (B, law.latents))]
     if law.shared:
-        latents.append(_normals(private, f"{name}{SHARED}", (law.shared,)))
+        latents.append(normal_unknowns(private, f"{name}{SHARED}", (law.shared,)))
     given = law.given()
     latents.append(pm.Data(f"{name}{LATENT}_given", given, shape=given.shape))
 
@@ -235,7 +227,7 @@ def _second_moments(private: pm.Model, noisy: NoisyStatistic, parameters: list[V
 def _pooled_moments(private: pm.Model, noisy: NoisyStatistic) -> NoisyLikelihood:
     """Sums by cell and second moments over all cells, with noise: the exact ones are latent, see ``pooled_law``."""
     law, name = pooled_law(noisy), noisy.variable
-    latent = _normals(private, f"{name}{LATENT}", (law.latents,))
+    latent = normal_unknowns(private, f"{name}{LATENT}", (law.latents,))
     given = pm.Data(f"{name}{LATENT}_given", law.given, shape=law.given.shape)
 
     def logp(value: Variable, *arguments: Variable) -> Variable:

@@ -123,13 +123,13 @@ def any_shares(alpha: Variable, near: Variable, size: Variable) -> Variable:
 
 
 def flat_shares(value: Variable, alpha: Variable, near: Variable) -> Variable:
-    """Log-density of a flat Dirichlet law. PyMC's own looks at every share and takes two seconds to compile."""
+    """Log-density (G,) of a flat Dirichlet law: see ``shares_about``."""
     return pt.full(value.shape[:1], lgamma(alpha.type.shape[-1]))
 
 
 def shares_about(value: Variable, alpha: Variable, near: Variable) -> Variable:
-    """Log-density (G,) of a Dirichlet law whose concentrations add up to the number of shares, as those of a flat one do."""
-    constant = lgamma(value.type.shape[-1]) - pt.gammaln(alpha).sum(axis=-1)
+    """Log-density (G,) of a Dirichlet law. PyMC's own looks at every share and takes two seconds to compile."""
+    constant = pt.gammaln(alpha.sum(axis=-1)) - pt.gammaln(alpha).sum(axis=-1)
     return constant + ((alpha - 1) * pt.log(pt.maximum(value, LEAST))).sum(axis=-1)
 
 

@@ -1,7 +1,8 @@
-"""Numbers of records per cell that are not public: unknowns of the private model, with flat priors.
+"""Numbers of records per cell that are not public: unknowns of the private model.
 
-All numbers are as likely beforehand. What released values say of them decides only where a sampler starts and how long its steps are. Where
-many public cells have few records each, the means of shares over these cells are what is as likely: see ``_means_of_shares``.
+All numbers are as likely beforehand, but for those of covariates in bins, which have a law of their own (``bin_shares``). What released
+values say of them decides only where a sampler starts and how long its steps are. Where many public cells have few records each, the means
+of shares over these cells have the law that shares have elsewhere: see ``_means_of_shares``.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytensor.tensor as pt
 from pymc.logprob.transforms import Transform
 from pytensor.graph.basic import Variable
 
+from pymc_dp.private_models.bin_shares import concentrations, knows_bins, unknowns_of
 from pymc_dp.private_models.size_priors import (
     AboutMost,
     Kept,
@@ -33,6 +35,12 @@ SIZE = "_size"
 
 MEAN = f"{SIZE}_mean"
 """Ending of the names of the means of shares over public cells."""
+OF_BINS = f"{SIZE}_shape"
+"""Ending of the names of what says how covariates in bins are spread: standard normal."""
+LEVELS = f"{SIZE}_levels"
+"""Ending of the names of the shares of levels beside covariates in bins."""
+SHARES = f"{SIZE}_shares"
+"""Ending of the names of the Potentials that say how numbers of records are spread over bins, where their sum is not public."""
 MANY_CELLS = 5
 """From so many public cells on their shares have unknown means."""
 SMALL = 0.25
@@ -122,7 +130,18 @@ def latent_sizes(private: pm.Model, noisy: NoisyStatistic, counted: bool = False
         return (), guess
     if noisy.sizes == "simplex":
         return (_sizes_of_shares(private, noisy, counted),), guess
-    return (_independent_sizes(private, noisy, guess, counted),), guess
+    sizes = _independent_sizes(private, noisy, guess, counted)
+    if knows_bins(noisy):
+        pm.Potential(f"{noisy.variable}{SHARES}", _of_bins(private, noisy, sizes), model=private)
+    return (sizes,), guess
+
+
+def _of_bins(private: pm.Model, noisy: NoisyStatistic, sizes: Variable) -> Variable:
+    """Log-density of sizes (G V, 1...) of which all sums over a public cell are as likely, and shares are those of covariates in bins."""
+    size = sizes.reshape((-1, noisy.private_cells))
+    total = size.sum(axis=1, keepdims=True)
+    alpha = _about_bins(private, noisy, len(noisy.noisy) // noisy.private_cells)
+    return (shares_about(size / total, alpha, total) - (noisy.private_cells - 1) * pt.log(total[:, 0])).sum()
 
 
 def _independent_sizes(private: pm.Model, noisy: NoisyStatistic, guess: np.ndarray, counted: bool) -> Variable:
@@ -171,14 +190,17 @@ def most_kept(noisy: NoisyStatistic) -> np.ndarray:
 
 
 def _sizes_of_shares(private: pm.Model, noisy: NoisyStatistic, counted: bool) -> Variable:
-    """Sizes that add up to public ones. The prior is flat on the simplex of each, or about means that are: theory in docs/theory.md."""
+    """Sizes that add up to public ones. The prior is flat on the simplex of each, or about means, or bins: theory in docs/theory.md."""
     name, V = noisy.variable, noisy.private_cells
     private.add_coord(f"{name}_group", length=len(noisy.n))
     private.add_coord(f"{name}_kind", length=V)
-    together = _is_drowned(noisy)
-    alpha = V * _means_of_shares(private, noisy) if together else np.ones(V)
-    dims = (f"{name}_group", f"{name}_kind")
-    share = _shares(f"{name}{SIZE}", alpha, shares_near(noisy, counted), dims, shares_about if together else flat_shares)
+    if _is_drowned(noisy):
+        alpha, density = V * _means_of_shares(private, noisy), shares_about
+    elif knows_bins(noisy):
+        alpha, density = _about_bins(private, noisy, len(noisy.n)), shares_about
+    else:
+        alpha, density = np.ones(V), flat_shares
+    share = _shares(f"{name}{SIZE}", alpha, shares_near(noisy, counted), (f"{name}_group", f"{name}_kind"), density)
     return (share * noisy.n[:, None]).reshape((-1, *[1] * (noisy.noisy.ndim - 2)))
 
 
@@ -204,7 +226,7 @@ def _is_drowned(noisy: NoisyStatistic) -> bool:
 
 
 def _means_of_shares(private: pm.Model, noisy: NoisyStatistic) -> Variable:
-    """What shares (V,) are on the average of all public cells: all means are as likely.
+    """What shares (V,) are on the average of all public cells: all means are as likely, or are those of covariates in bins.
 
     A flat prior for every cell by itself would say of many together that half of all records are in each of two private cells.
     """
@@ -212,4 +234,29 @@ def _means_of_shares(private: pm.Model, noisy: NoisyStatistic) -> Variable:
     variance = (_noise_of_shares(noisy) + np.zeros((len(noisy.n), 1))).sum(axis=0, keepdims=True)
     told = _near(released.sum(axis=0, keepdims=True), variance, noisy.n.sum(keepdims=True), counted=True)
     private.add_coord(f"{name}_all", length=1)
-    return _shares(name, np.ones(noisy.private_cells), told, (f"{name}_all", f"{noisy.variable}_kind"), flat_shares)[0]
+    dims = (f"{name}_all", f"{noisy.variable}_kind")
+    if knows_bins(noisy):
+        return _shares(name, _about_bins(private, noisy, 1), told, dims, shares_about)[0]
+    return _shares(name, np.ones(noisy.private_cells), told, dims, flat_shares)[0]
+
+
+def _about_bins(private: pm.Model, noisy: NoisyStatistic, groups: int) -> Variable:
+    """Concentrations (groups, V) of shares of covariates in bins, and their unknowns: see ``bin_shares``."""
+    L, K = unknowns_of(noisy)
+    normals = normal_unknowns(private, f"{noisy.variable}{OF_BINS}", (groups, L, K))
+    if L == 1:
+        return concentrations(noisy, normals, None)
+    name = f"{noisy.variable}{LEVELS}"
+    dims = (f"{name}_groups", f"{name}_kind")
+    private.add_coord(dims[0], length=groups)
+    private.add_coord(dims[1], length=L)
+    alike = np.full((groups, L), 1 / L), np.stack([np.zeros((groups, L - 1)), np.full((groups, L - 1), WIDEST_STEP)], axis=-1)
+    return concentrations(noisy, normals, _shares(name, np.ones(L), alike, dims, flat_shares))
+
+
+def normal_unknowns(private: pm.Model, name: str, shape: tuple[int, ...]) -> Variable:
+    """Standard normal unknowns, with dims of their own."""
+    dims = [f"{name}_{axis}" for axis in range(len(shape))]
+    for dim, length in zip(dims, shape, strict=True):
+        private.add_coord(dim, length=length)
+    return pm.Normal(name, dims=dims, shape=shape)
