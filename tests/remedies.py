@@ -11,7 +11,7 @@ BOUNDS = re.compile(r"bounds=(\{[^{}]*\})")
 PUBLIC = re.compile(r"public=(\[[^\[\]]*\])")
 UNIT = re.compile(r'unit="(\w+)"')
 NEIGHBOURS = re.compile(r'neighbours="(\w+)"(?:\.|, or leave)')
-EVENTS = "unit=pymc_dp.Individual(events=m)"
+EVENTS, MOVES = "unit=pymc_dp.Individual(events=m)", "unit=pymc_dp.Individual(moves=m)"
 LEFT_OUT = re.compile(r"Leave (\w+) out of bounds")
 SHORT = {"tune": 20, "steps": 5}
 COARSE = {"points": 21}
@@ -42,6 +42,8 @@ def named(words, arguments, places, bins=False):
         found["unit"] = unit[1]
     if EVENTS in words:
         found["unit"] = pmdp.Individual(events=3)
+    if MOVES in words:
+        found["unit"] = pmdp.Individual(moves=0.5)
     if neighbours := NEIGHBOURS.search(words):
         found["neighbours"] = neighbours[1]
     if dropped := LEFT_OUT.search(words):
