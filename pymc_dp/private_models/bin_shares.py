@@ -16,7 +16,7 @@ from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
 MEANS = 0.25
 """Standard deviation of the mean of a covariate about the middle of its bounds, in units of their distance."""
-SPREAD, SPREADS = 0.25, 0.7
+SPREAD, SPREADS = 1 / 6, 0.5
 """The median of a covariate's standard deviation, in these units, and the standard deviation of its logarithm."""
 CONCENTRATION = 10.0
 """So near are shares to those of normal covariates: as if so many records had been seen of every combination of levels."""

@@ -1,8 +1,9 @@
 """Releases seen from outside: audits of neighbours whose epsilon is known exactly, over families, structures, relations and noises.
 
 Each pair is as far apart as its sensitivity allows: its own epsilon, from the exact integers that reach the place where noise is drawn, is
-between 0.9 of what is claimed and all of it. Then ``pmdp.release`` runs thousands of times with its real noise, reading each model's
-graph only once, and the whole ``Release`` is what the audit sees. False alarms: one in a million for each audit.
+between 0.9 of what is claimed and all of it (a third of it with a log link, see ``LOOSE``). Then ``pmdp.release`` runs thousands of times
+with its real noise, reading each model's graph only once, and the whole ``Release`` is what the audit sees. False alarms: one in a million
+for each audit.
 """
 
 import sys
@@ -23,6 +24,9 @@ from pymc_dp.privacy.accounting import epsilon_of
 
 EPSILON = {"laplace": Fraction(3, 2), "gaussian": Fraction(2)}
 DELTA = {"laplace": Fraction(0), "gaussian": Fraction(1, 10)}
+LOOSE = {"linked by a log": Fraction(1, 3)}
+"""The share of what is claimed that the furthest pair is known to reach, where it is below .9: the sensitivity of counts with a log link
+takes a record for one whose score and weight are both as large as they can be, and no record is."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +316,7 @@ def graphs_read_once(monkeypatch):
 
 def audited(pair, n):
     D, other, epsilon = pair.furthest()
-    assert Fraction(9, 10) * pair.claimed <= epsilon <= pair.claimed
+    assert LOOSE.get(pair.name, Fraction(9, 10)) * pair.claimed <= epsilon <= pair.claimed
     return pmdp.audit(pair.release, D, other, epsilon=pair.claimed, delta=pair.delta, n=n, random_seed=len(pair.name), progressbar=False)
 
 
