@@ -2429,11 +2429,11 @@ MUTANTS = (
         "test_rewrite.py::test_sizes_start_where_released_values_put_them",
     ),
     Mutant(
-        "flat shares in many small public cells", "private_models/sizes.py", "    together = _is_drowned(noisy)\n", "    together = False\n",
+        "flat shares in many small public cells", "private_models/sizes.py", "    if _is_drowned(noisy):", "    if False:",
         "many priors together say little", "test_means_of_shares.py::test_shares_vary_about_means_as_a_dirichlet_law_says[2]",
     ),
     Mutant(
-        "concentrations that add up to 1", "private_models/sizes.py", "alpha = V * _means_of_shares(private, noisy)", "alpha = _means_of_shares(private, noisy)",
+        "concentrations that add up to 1", "private_models/sizes.py", "alpha, density = V * _means_of_shares(private, noisy), shares_about", "alpha, density = _means_of_shares(private, noisy), shares_about",
         "shares are as far apart as flat ones are", "test_means_of_shares.py::test_shares_vary_about_means_as_a_dirichlet_law_says[3]",
     ),
     Mutant(
