@@ -8,7 +8,7 @@ for each audit.
 
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
@@ -389,11 +389,12 @@ def stops_at_large_values(monkeypatch):
 
 def units_say_how_many(monkeypatch):
     """Words beside the numbers."""
-    draw, seen = mechanisms._noised, []
+    draw, seen, door = mechanisms._noised, [], sys.modules["pymc_dp.releases.from_records"]
     monkeypatch.setattr(
         mechanisms, "_noised", lambda values, scale, mechanism: seen.append(int(values.sum())) or draw(values, scale, mechanism)
     )
-    monkeypatch.setattr(sys.modules["pymc_dp.releases.from_records"], "version", lambda package: f"{package} of {seen[-1]} units")
+    made = door.Release
+    monkeypatch.setattr(door, "Release", lambda *parts, **named: replace(made(*parts, **named), versions={"pymc": f"of {seen[-1]} units"}))
 
 
 @pytest.mark.parametrize(
