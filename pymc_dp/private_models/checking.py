@@ -226,14 +226,14 @@ def marginal_likelihoods(
 
 def _check_proper(name: str, private: pm.Model) -> None:
     """Refuse what has no marginal likelihood: densities that do not add up to 1."""
-    if private.potentials:
-        raise Refusal(f"{name} has a Potential, so its prior does not add up to 1. Write its prior as distributions.")
     for variable in private.free_RVs:
         if type(variable.owner.op).__name__ in ("FlatRV", "HalfFlatRV", "SizesRV"):
             raise Refusal(
                 f"{variable.name} has an improper prior, under which no release has a probability. Give it a distribution, or, if it is"
                 " a number of records, release with neighbours='replace'."
             )
+    if private.potentials:
+        raise Refusal(f"{name} has a Potential, so its prior does not add up to 1. Write its prior as distributions.")
 
 
 def _by_smc(private: pm.Model, draws: int, chains: int, seed: int | None, progressbar: bool) -> list[float]:

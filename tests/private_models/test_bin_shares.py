@@ -10,6 +10,7 @@ from scipy import stats
 
 import pymc_dp as pmdp
 from pymc_dp.private_models.bin_shares import AT_LEAST, CONCENTRATION, MEANS, SPREAD, SPREADS
+from pymc_dp.private_models.checking import _check_proper
 from pymc_dp.private_models.fingerprint import data_of_release, fingerprint
 
 BINS = {"x": pmdp.Bins(edges=[-3, -1, 0, 4]), "z": pmdp.Bins(0, 10, 2), "w": pmdp.Bins(0, 1, 4), "age": pmdp.Bins(18, 60, 3)}
@@ -154,3 +155,9 @@ def test_what_is_believed_of_shares_is_no_part_of_the_posterior():
     latents = {"y_size_shape", "y_size_levels"}
     assert latents <= set(tree["latent_statistics"].data_vars)
     assert not {*latents, "y_size"} & set(tree["posterior"].data_vars)
+
+
+def test_models_of_unknown_numbers_of_records_are_not_compared_and_the_advice_is_about_these():
+    """The model has a Potential of shares, which the user did not write."""
+    with pytest.raises(pmdp.Refusal, match="y_size has an improper prior"):
+        _check_proper("one", private_of(("x",), neighbours="add_remove"))
