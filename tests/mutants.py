@@ -1296,8 +1296,17 @@ MUTANTS = (
         "a density is read as one", "test_rounded_values.py::test_a_density_is_left_as_it_is[a smooth density]",
     ),
     Mutant(
-        "numbers that are subtracted taken for added", "models/rounded_values.py", " if kind == \"Add\" or place == 0 else -number", "",
+        "numbers that are subtracted taken for added", "models/rounded_values.py", "sign = 1 if kind == \"Add\" or place == 0 else -1", "sign = 1",
         "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+    ),
+    Mutant(
+        "tails of rounded values taken for differences", "models/rounded_values.py", "<= EQUAL + farthest[tried]", "<= EQUAL",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[of heavy tails]",
+    ),
+    Mutant(
+        "shifts in units of a parameter overlooked", "models/rounded_values.py", "yield from (sign * number for number in _factors(operand))",
+        "yield from (sign * number for number in [number_in(operand)] if number is not None)",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[in units of the spread]",
     ),
     Mutant(
         "single values in a Potential", "models/potentials.py", "if problem := problem_of_values(density, function.parameters):", "if problem := '':",

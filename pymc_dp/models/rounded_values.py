@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 from pytensor.graph.basic import Variable
+from pytensor.tensor.elemwise import DimShuffle
 
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.single_points import Values
@@ -21,12 +22,16 @@ MANY = 400
 """As many of them are added up on either side."""
 EQUAL = 1e-12
 """Sums that differ by less, relatively, are one: they are added up in doubles."""
+FARTHEST = 1e-5
+"""So large, relatively, what is said of the farthest values may be, by which sums of rounded values differ with where they begin."""
 DIFFERENT = 0.01
 """By so much they differ where values are two units apart. Those of a normal density then differ by 2e-10 at one unit: by 4 exp(-2 x^2), x
-being pi times its standard deviation, in steps from one value to the next (Poisson's summation formula).
+being pi times its standard deviation, in steps from one value to the next (Poisson's summation formula); of a Cauchy density by 2e-5.
 """
 MOST_UNITS = 8
 """So many units are tried."""
+PRODUCTS = ("Mul", "TrueDiv", "Neg")
+"""What makes a product of plain numbers and parameters."""
 ROUNDED = (
     "it is the probability of a value that was rounded, F(t + 0.5) - F(t - 0.5), and values in bins are rounded already. Write the"
     " distribution of the value before that, pm.Normal('t', mu, sigma, observed=t), with edges of bins half-way between rounded values:"
@@ -39,25 +44,30 @@ def is_of_rounded(written: Written, values: Values, rows: np.ndarray) -> bool:
     """Whether probabilities of values that are a unit apart add up to the same, wherever they begin, at all parameters that are tried.
 
     At two units they must not, at some parameters: where a density is smooth its sums are the same at any distance. Units are differences
-    of plain numbers that are added to the value.
+    of plain numbers that are added to the value, also where both are in units of a parameter: (t - m) / s + 0.5 / s.
 
     Arguments are those of ``tells_points_apart``.
     """
     for unit in _units(written):
-        one, two = (_differences(written, values, rows, unit, apart) for apart in (1, 2))
-        tried = np.isfinite(one) & np.isfinite(two)
-        if tried.any() and (one[tried] <= EQUAL).all() and (two[tried] > DIFFERENT).any():
+        (one, farthest), (two, _) = (_differences(written, values, rows, unit, apart) for apart in (1, 2))
+        tried = np.isfinite(one) & np.isfinite(two) & (farthest <= FARTHEST)
+        if tried.any() and (one[tried] <= EQUAL + farthest[tried]).all() and (two[tried] > DIFFERENT).any():
             return True
     return False
 
 
-def _differences(written: Written, values: Values, rows: np.ndarray, unit: float, apart: int) -> np.ndarray:
-    """By how much sums over values so many units apart differ with where they begin (R,), relatively; NaN where one is none."""
+def _differences(written: Written, values: Values, rows: np.ndarray, unit: float, apart: int) -> tuple[np.ndarray, np.ndarray]:
+    """By how much sums over values so many units apart differ with where they begin (R,), and the values at their ends (R,), relatively.
+
+    NaN where a sum is none. Sums of a rounded value are the same but for what lies beyond their ends, of which, as tails fall, there is at
+    most one value more or less on either side.
+    """
     at = unit * np.add.outer(STARTS, apart * np.arange(-MANY, MANY + 1))
     with np.errstate(all="ignore"):
         found = np.exp(values(written, np.broadcast_to(at.ravel(), (len(rows), at.size)), rows)).reshape(len(rows), *at.shape)
         sums = found.sum(axis=-1)
-        return (sums.max(axis=-1) - sums.min(axis=-1)) / np.where(sums.max(axis=-1) > 0, sums.max(axis=-1), np.nan)
+        largest = np.where(sums.max(axis=-1) > 0, sums.max(axis=-1), np.nan)
+        return (sums.max(axis=-1) - sums.min(axis=-1)) / largest, found[..., [0, -1]].max(axis=1).sum(axis=-1) / largest
 
 
 def _units(written: Written) -> list[float]:
@@ -67,7 +77,7 @@ def _units(written: Written) -> list[float]:
 
 
 def _shifts(written: Written) -> Iterator[float]:
-    """Plain numbers that are added to, or subtracted from, what the value is a part of."""
+    """Plain numbers that are added to, or subtracted from, what the value is a part of, and those in products that are."""
     value = written.vectors[0]
     for variable in above([written.graph]):
         kind = "" if variable.owner is None else scalar_name(variable.owner.op)
@@ -75,9 +85,20 @@ def _shifts(written: Written) -> Iterator[float]:
             continue
         first, *others = variable.owner.inputs
         for place, (operand, beside) in enumerate(((first, others), *((other, [first]) for other in others))):
-            number = number_in(operand) if any(_holds(value, other) for other in beside) else None
-            if number is not None and np.isfinite(number):
-                yield number if kind == "Add" or place == 0 else -number
+            if not _holds(value, operand) and any(_holds(value, other) for other in beside):
+                sign = 1 if kind == "Add" or place == 0 else -1
+                yield from (sign * number for number in _factors(operand))
+
+
+def _factors(variable: Variable) -> Iterator[float]:
+    """Plain numbers that a product or quotient has as factors; a number itself."""
+    number = number_in(variable)
+    if number is not None:
+        if np.isfinite(number):
+            yield number
+    elif variable.owner is not None and (scalar_name(variable.owner.op) in PRODUCTS or isinstance(variable.owner.op, DimShuffle)):
+        for operand in variable.owner.inputs:
+            yield from _factors(operand)
 
 
 def _holds(value: Variable, variable: Variable) -> bool:

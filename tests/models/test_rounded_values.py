@@ -34,6 +34,12 @@ OF_ROUNDED = {
     "what is subtracted first": lambda t, m, s: pt.log(pm.math.invprobit((0.5 + t - m) / s) - pm.math.invprobit((t - m - 0.5) / s)),
     "completed years": lambda t, m, s: pt.log(pt.exp(below(t + 1, m, s)) - pt.exp(below(t, m, s))),
     "to halves": lambda t, m, s: pt.log((pt.exp(below(t + 0.25, m, s)) - pt.exp(below(t - 0.25, m, s))) / 0.5),
+    "in units of the spread": lambda t, m, s: pt.log(
+        pm.math.invprobit((t - m) / s + 0.5 / s) - pm.math.invprobit((t - m) / s - 1 / (2 * s))
+    ),
+    "of heavy tails": lambda t, m, s: pt.log(
+        pt.exp(pm.logcdf(pm.StudentT.dist(4, mu=m, sigma=s), t + 0.5)) - pt.exp(pm.logcdf(pm.StudentT.dist(4, mu=m, sigma=s), t - 0.5))
+    ),
     "of a known spread": lambda t, m, s: pt.log(pt.exp(below(t + 0.5, m, 0.4)) - pt.exp(below(t - 0.5, m, 0.4))) + 0 * s,
 }  # fmt: skip
 NOT = {
@@ -41,6 +47,15 @@ NOT = {
     "two shifts": lambda t, m, s: pt.logaddexp(*[pm.logp(pm.Normal.dist(m, s), t + c) for c in (-0.5, 0.5)]) - np.log(2),
     "two shifts of a known spread": lambda t, m, s: (
         pt.logaddexp(*[pm.logp(pm.Normal.dist(m, 0.8), t + c) for c in (-0.5, 0.5)]) - np.log(2) + 0 * s
+    ),
+    "two shifts of heavy tails": lambda t, m, s: (
+        pt.logaddexp(*[pm.logp(pm.StudentT.dist(3, mu=m, sigma=2), t + c) for c in (-0.5, 0.5)]) - np.log(2) + 0 * s
+    ),
+    "two shifts of the heaviest tails": lambda t, m, s: (
+        pt.logaddexp(*[pm.logp(pm.Cauchy.dist(m, s), t + c) for c in (-0.5, 0.5)]) - np.log(2)
+    ),
+    "shifts in units of the spread": lambda t, m, s: (
+        pt.logaddexp(*[pm.logp(pm.Normal.dist(0, 1), (t - m) / s + c / s) for c in (-0.5, 0.5)]) - np.log(2) - pt.log(s)
     ),
     "a smooth density": lambda t, m, s: pt.logaddexp(*[pm.logp(pm.Normal.dist(m, 2), t + c) for c in (-0.5, 0.5)]) - np.log(2) + 0 * s,
     "between two whole numbers": lambda t, m, s: pm.logp(pm.Uniform.dist(m, m + 1), t) + 0 * s,
@@ -66,8 +81,15 @@ def test_the_probability_of_a_rounded_value_is_found(name):
     assert problem(OF_ROUNDED[name]) == ROUNDED
 
 
-def test_no_number_at_some_parameters_says_nothing():
-    assert problem(heaped, 3) == ROUNDED
+def with_unknown_tails(t, m, s, nu):
+    return pt.log(
+        pt.exp(pm.logcdf(pm.StudentT.dist(nu, mu=m, sigma=s), t + 0.5)) - pt.exp(pm.logcdf(pm.StudentT.dist(nu, mu=m, sigma=s), t - 0.5))
+    )
+
+
+@pytest.mark.parametrize("formula", [heaped, with_unknown_tails])
+def test_parameters_at_which_sums_say_nothing_are_passed_over(formula):
+    assert problem(formula, 3) == ROUNDED
 
 
 @pytest.mark.parametrize("name", NOT)
