@@ -1832,6 +1832,19 @@ MUTANTS = (
         "test_privacy.py::test_no_warning_leaves_the_wall",
     ),
     Mutant(
+        "lines of logs leave", "privacy/guard.py", "            handler.addFilter(_LINES)  # once: it is the same filter", "            pass",
+        "nothing that is printed shows a record", "test_guard.py::test_pytensor_logs_no_record[root]",
+    ),
+    Mutant(
+        "a few records taken for a shape", "models/lengths.py", "whole = whole and not isinstance(variable.owner.op, Subtensor | AdvancedSubtensor)",
+        "whole = True", "nothing tells how many records there are", "test_lengths.py::test_a_few_records_are_no_tuple_of_lengths[observed]",
+    ),
+    Mutant(
+        "einsum of a single record", "models/reduction.py", "(OpFromGraph, *[Einsum] * self._sized)", "(OpFromGraph, Einsum)",
+        "nothing tells how many records there are",
+        "test_lengths.py::test_a_product_that_pytensor_writes_otherwise_for_one_record_needs_their_number_to_be_public",
+    ),
+    Mutant(
         "warnings of all threads are switched", "privacy/guard.py", "        return getattr(_thread, \"is_quiet\", False)\n", "        return True\n",
         "other threads' warnings are heard", "test_guard.py::test_a_thread_in_a_boundary_says_nothing_and_others_are_heard",
     ),

@@ -7,6 +7,7 @@ from pymc.model.fgraph import ModelFreeRV, ModelObservedRV
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.basic import MakeVector
 from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.models.structure import is_array, parents
 
@@ -32,17 +33,20 @@ def is_placed_by_values(node: Apply) -> bool:
 
 
 def _rests_on_values(variables: list[Variable]) -> bool:
-    """Whether these rest on numbers in arrays. Constants of a few whole numbers are tuples of Python's, of which shapes are made."""
-    stack, seen = list(variables), set()
+    """Whether these rest on numbers in arrays. Constants of a few whole numbers are tuples of Python's, of which shapes are made: where
+    they are whole shapes. An entry of one is read from an array, however few numbers that holds.
+    """
+    stack, seen = [(variable, True) for variable in variables], set()
     while stack:
-        variable = stack.pop()
-        if variable in seen:
+        variable, whole = stack.pop()
+        if (variable, whole) in seen:
             continue
-        seen.add(variable)
-        if is_array(variable) and not _is_tuple(variable):
+        seen.add((variable, whole))
+        if is_array(variable) and not (whole and _is_tuple(variable)):
             return True
         if variable.owner is not None and not isinstance(variable.owner.op, Shape | Shape_i | ModelFreeRV | ModelObservedRV):
-            stack.extend(parents(variable))
+            whole = whole and not isinstance(variable.owner.op, Subtensor | AdvancedSubtensor)
+            stack.extend((parent, whole) for parent in parents(variable))
     return False
 
 

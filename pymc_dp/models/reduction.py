@@ -231,13 +231,13 @@ class Reduction:
             known.index |= known.placeholder is placeholder
 
     def _rows_of_node(self, variable: Variable, axis: int) -> Variable:
-        node = variable.owner
-        if node is None or isinstance(node.op, ModelFreeRV | RandomVariable):
+        if (node := variable.owner) is None or isinstance(node.op, ModelFreeRV | RandomVariable):
             unknown = node.op.name if node is not None and isinstance(node.op, ModelFreeRV) else ""
             raise PerRecord("it has one free parameter per record, so no sum over records stands for them", unknown)
         if is_wrapping(node.op):
             return self._rows(node.inputs[0], axis)
-        plainer = inlined(node, variable) if type(node.op) in (OpFromGraph, Einsum) else picked(node, self._several, self._public)
+        inner = (OpFromGraph, *[Einsum] * self._sized)  # of a single record PyTensor writes an Einsum out in another way
+        plainer = inlined(node, variable) if type(node.op) in inner else picked(node, self._several, self._public)
         if plainer is not None:
             return self._rows(plainer, axis)
         for kind, rule in self._rules().items():

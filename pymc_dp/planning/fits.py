@@ -1,8 +1,6 @@
 """Simulated records -> how wide the posterior is, without privacy and after a release: fits by the functions that ``sample`` uses."""
 
-import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,7 +57,7 @@ class Fit:
 def private_fit(side: PublicSide, released: Release, sampler: Sampler, seed: int) -> Fit:
     """The posterior given a release of simulated records, with its noise in the likelihood."""
     private = rewritten(side.spec, released)
-    with _without_warnings():
+    with quiet():  # of dozens of fits it is said in the end how many are not to be trusted
         tree = chains_of(sampler.draws, private, released, sampler.settings(seed))
     return _fit_of(side, tree)
 
@@ -68,7 +66,7 @@ def fit_without_privacy(side: PublicSide, records: Simulated, sampler: Sampler, 
     """The posterior given the simulated records as they are."""
     ordinary, data = ordinary_model(side, records)
     settings = sampler.settings(seed)
-    with ordinary, _without_warnings():
+    with ordinary, quiet():
         by_nutpie = nutpie_model(ordinary, settings, data)
         if by_nutpie is None:
             tree = pm.sample(sampler.draws, model=ordinary, **settings)
@@ -121,16 +119,3 @@ def _fit_of(side: PublicSide, tree: Any) -> Fit:
         widths[drawn.name] = np.stack([values.std(axis=0, ddof=1), upper - lower])  # in the order of MEASURES
     with quiet():
         return Fit(widths, not problems_of_chains(tree))
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Dozens of fits say nothing one by one: how many are not to be trusted is said in the end."""
-    log = logging.getLogger("pymc")
-    before = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        with quiet():
-            yield
-    finally:
-        log.setLevel(before)

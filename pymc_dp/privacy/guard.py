@@ -4,6 +4,7 @@ An exception carries frames, and frames carry records. So a refusal is raised an
 arrays, and any other failure becomes one constant error, without a cause, a context or a message of its own.
 """
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -102,16 +103,30 @@ _OF_THIS_THREAD: Any = ("ignore", _Quiet(), Warning, None, 0)
 """A filter of warnings, as Python keeps them."""
 
 
+class _Lines(logging.Filter):
+    """Lets through what threads log that are in no block of ``quiet``."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not getattr(_thread, "is_quiet", False)
+
+
+_LINES = _Lines()
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No warning leaves this block, and those of other threads are heard.
+    """No warning and no line of a log leaves this block, and those of other threads are heard.
 
     ``warnings.catch_warnings`` puts other filters in place for all threads. Where two were in such blocks at once, the one that left last
     would put back those of the first, which ignore everything: no warning of any kind would ever be heard again, nor be an error.
+    PyTensor logs operations that it could not simplify with the numbers that are in them. Lines are stopped where they are written, in
+    every handler that there is: a filter on a logger does not see the lines of those below it.
     """
     before = getattr(_thread, "is_quiet", False)
     try:
         _thread.is_quiet = True
+        for handler in _handlers():
+            handler.addFilter(_LINES)  # once: it is the same filter
         warnings.filters.insert(0, _OF_THIS_THREAD)  # type: ignore[attr-defined]
         yield
     finally:
@@ -120,11 +135,18 @@ def quiet() -> Iterator[None]:
             warnings.filters.remove(_OF_THIS_THREAD)  # type: ignore[attr-defined]
 
 
+def _handlers() -> list[logging.Handler]:
+    """Whatever writes lines of logs."""
+    loggers = [logging.root, *list(logging.root.manager.loggerDict.values())]
+    last = [] if logging.lastResort is None else [logging.lastResort]
+    return last + [handler for logger in loggers for handler in getattr(logger, "handlers", ())]
+
+
 FAILED = "The private computation failed inside the library. Check the model with pymc_dp.inspect; what was charged stays spent."
 
 
 def boundary[**P, R](function: Callable[P, R]) -> Callable[P, R]:
-    """Let results and refusals through; turn everything else into ``PrivateComputationError``. Warnings stay inside.
+    """Let results and refusals through; turn everything else into ``PrivateComputationError``. Warnings and logs stay inside.
 
     Whatever a user has told NumPy and SciPy to do where numbers are too large or too small, nothing of it happens to records.
     """

@@ -59,6 +59,41 @@ def test_no_number_of_an_array_is_a_length_or_a_place(write):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("write", [observed, unknowns])
+def test_a_few_records_are_no_tuple_of_lengths(write):
+    """Where their number is private, four are refused in the words of five: a plain array of a few whole numbers looks like a shape."""
+    words = set()
+    for many in (5, 4, 2, 1):
+        held = pt.as_tensor(X[:many] + 1)
+        with pm.Model() as model:
+            m = pm.Normal("m", shape=3)
+            pm.Normal("y", held * (m[held[0]] if write is unknowns else pt.zeros((held[0],)).sum()), 1.0, observed=Y[:many])
+        with pytest.raises(pmdp.Refusal) as refusal:
+            pmdp.release(model, epsilon=1.0, bounds={"y": (-4, 8)}, neighbours="add_remove")
+        words.add(str(refusal.value).replace(str((many,)), "(n,)"))
+    assert len(words) == 1
+    assert "Write the number itself in its place" in words.pop()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_product_that_pytensor_writes_otherwise_for_one_record_needs_their_number_to_be_public():
+    """``einsum`` with private rows of one record, which was refused where two were not."""
+    for neighbours, several in (("replace", (4,)), ("add_remove", (4, 2, 1))):
+        found = set()
+        for many in several:
+            with pm.Model() as model:
+                X, b = pm.Data("X", np.ones((many, 3)) / 2), pm.Normal("b", shape=(2, 3))
+                pm.Normal("y", pt.einsum("ij,ij->i", X, b[np.arange(many) % 2]), 1.0, observed=Y[:many])
+            try:
+                pmdp.release(model, epsilon=1.0, bounds={"y": (-4, 8), "X": (0, 1)}, neighbours=neighbours)
+                found.add("released")
+            except pmdp.Refusal as refusal:
+                found.add(str(refusal).replace(str((many, 3)), "(n, 3)"))
+        assert len(found) == 1
+        assert ("through Einsum, which may mix them" in found.pop()) == (neighbours == "add_remove")
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("write", MODELS)
 def test_the_number_itself_may_be_written(write):
     """What the refusal says, written."""

@@ -1,5 +1,6 @@
 """What the guard keeps inside, it keeps inside in every thread and whatever PyTensor is told to print; what others say is heard."""
 
+import logging
 import pickle
 import threading
 import warnings
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pymc as pm
 import pytensor
+import pytensor.tensor as pt
 import pytest
 from checks import mostly_slow, refused, watched
 
@@ -101,6 +103,62 @@ def test_filters_travel_to_other_processes():
     """As scikit-learn sends them to its own, which may start while another thread is in a block."""
     with quiet():
         assert len(pickle.loads(pickle.dumps(warnings.filters))) == len(warnings.filters)
+
+
+# ---------- what is logged
+class Heard(logging.Handler):
+    """Keeps the lines that come to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        self.lines.append(record.getMessage())
+
+
+@pytest.fixture(params=["root", "pytensor", "pytensor.graph.rewriting.basic"])
+def heard(request):
+    """A handler of one logger; the others' come to it where it is above them."""
+    logger, handler = logging.getLogger(None if request.param == "root" else request.param), Heard()
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+
+
+def test_no_line_of_a_log_leaves_a_boundary_and_other_threads_are_heard(heard):
+    log = logging.getLogger("pytensor.graph.rewriting.basic")
+
+    @boundary
+    def private():
+        log.error(f"a record is {CANARY}")
+        logging.getLogger("pytensor.graph.rewriting.basic.first_seen_here").critical(f"a record is {CANARY}")
+        other = threading.Thread(target=log.error, args=("of another thread",))
+        other.start()
+        other.join()
+
+    private()
+    log.error("afterwards")
+    assert heard.lines == ["of another thread", "afterwards"]
+
+
+def with_an_entry_that_is_not_there():
+    """The first record has the entry 7123 of three: PyTensor says so, and of no other record."""
+    with pm.Model() as model:
+        places, limits = pt.as_tensor(np.array([int(CANARY), 1, 2, 1, 2, 0])), pt.as_tensor(np.array([1.0, 2.0, 4.0]))
+        dist = pm.Normal.dist(pm.Normal("m"), 2.0)
+        pm.Mixture("y", w=[0.5, 0.5], comp_dists=[dist, pm.DiracDelta.dist(limits[places])], observed=np.arange(6.0))
+    return model
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pytensor_logs_no_record(heard):
+    model, bounds = with_an_entry_that_is_not_there(), {"y": pmdp.Bins(-5, 5, 5)}
+    heard.lines.clear()
+    pmdp.inspect(model, bounds=bounds)
+    with suppress(pmdp.Refusal):
+        pmdp.release(model, epsilon=1.0, bounds=bounds)
+    assert not heard.lines
 
 
 # ---------- what PyTensor prints
