@@ -2317,6 +2317,15 @@ MUTANTS = (
         "test_pooling.py::test_the_law_is_that_of_normal_records",
     ),
     Mutant(
+        "groups that noise hides in a funnel", "private_models/standardised.py", ">= (KNOWN * SPREAD) ** 2", ">= 1000",
+        "chains agree where little is known", "test_standardised.py::test_groups_that_noise_hides_have_standard_coordinates[normal]",
+    ),
+    Mutant(
+        "coordinates that released values choose", "private_models/standardised.py", "    noise = _noise_on_sums(noisy)\n",
+        "    noise = _noise_on_sums(noisy) if noisy.values.sum() > 0 else None\n",
+        "a graph holds nothing of one release", "test_standardised.py::test_neither_records_nor_what_was_released_of_them_decides",
+    ),
+    Mutant(
         "other coordinates, the same volume", "private_models/standardised.py", "return pt.log(inputs[-1]) + pt.zeros_like(value)",
         "return pt.zeros_like(value)", "coordinates change no posterior",
         "test_pooling.py::test_intercepts_of_which_little_is_told_get_standard_coordinates",

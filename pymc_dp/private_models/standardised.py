@@ -5,8 +5,8 @@ in which chains stay in different parts. In these coordinates there is none. The
 """
 
 from collections.abc import Sequence
+from math import prod, sqrt
 
-import numpy as np
 import pytensor.tensor as pt
 from pymc.logprob.transforms import Transform
 from pymc.model.fgraph import ModelFreeRV, model_free_rv
@@ -15,13 +15,17 @@ from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import NormalRV
 
+from pymc_dp.families.family import named
 from pymc_dp.models.spec import Likelihood
 from pymc_dp.models.structure import above
-from pymc_dp.private_models.pooled_law import typical_sigma
 from pymc_dp.releases.noisy_statistic import NoisyStatistic
 
-HALF = 0.5
-"""How far intercepts lie apart, in units of sigma, as far as the choice of coordinates goes."""
+KNOWN = 0.2
+"""To what share of the spread of one value a group's mean is known, that of 25 values without noise, where it keeps its own coordinates."""
+SPREAD = 0.25
+"""The spread of one value, in units of half of its bounds, as far as the choice of coordinates goes."""
+DIFFERENCES = {"Normal": sqrt(2) / 4, "Bernoulli": sqrt(2) / 2, "Poisson": sqrt(2) / 2}
+"""The noise on a sum of values, of that on the numbers that are released in cells whose sizes are private."""
 
 
 class Standardised(Transform):
@@ -46,17 +50,40 @@ class Standardised(Transform):
 
 
 def hidden_groups(likelihood: Likelihood, noisy: NoisyStatistic) -> list[str]:
-    """Names of groups of normal unknowns, with unknowns in their prior, of which pooled sums tell little one by one.
+    """Names of groups of normal unknowns, with unknowns in their prior, of which little is known one by one.
 
-    Of an intercept they tell to about the noise on a sum over its number of records, and sigma over the root of that number.
+    Of an entry what is released tells to about the noise on the sums of its records over their number, and the spread of one value over the
+    root of that number. All entries are taken to have as many records; bounds, noise and numbers of records decide, which are public.
     """
-    if not noisy.multipliers.size or likelihood.linear is None:
+    noise = _noise_on_sums(noisy)
+    if noise is None or not noisy.n.size or not likelihood.parameters:
         return []
-    n, sigma = np.median(noisy.n), typical_sigma(noisy)
-    variance = (noisy.noise.standard_deviation / noisy.multipliers[0] / n) ** 2 + sigma**2 / n
-    if variance < (HALF * sigma) ** 2:
-        return []
-    return [variable.owner.op.name for variable in above([likelihood.linear.coefficients]) if _is_group(variable)]
+    above_mean = above([likelihood.parameters[0] if likelihood.linear is None else likelihood.linear.coefficients])
+    groups = {variable.owner.op.name: variable.type.shape for variable in above_mean if _is_group(variable)}
+    entries = {name: prod(shape) for name, shape in groups.items() if None not in shape}
+    cells, N = prod(noisy.batch), int(noisy.n.sum())
+    return [name for name, many in entries.items() if _is_hidden(noise * sqrt(max(cells / many, 1)), N / many)]
+
+
+def _is_hidden(noise: float, n: float) -> bool:
+    """Whether the mean of n values, whose sum has this noise, is not known to ``KNOWN`` of their spread."""
+    return (noise / n) ** 2 + SPREAD**2 / n >= (KNOWN * SPREAD) ** 2
+
+
+def _noise_on_sums(noisy: NoisyStatistic) -> float | None:
+    """Standard deviation of the noise on the sum of a cell's values, in units of half of their bounds; None of other statistics.
+
+    Where numbers of records are private, sums of what is missing to either bound are released in place of one of the values.
+    """
+    regression, sd = noisy.regression, noisy.noise.standard_deviation
+    if regression is not None:
+        return None if regression.link else float(noisy.deviations[len(regression.names) - 1])
+    if noisy.structure == "aggregate" or noisy.tabulated or noisy.distribution not in DIFFERENCES:
+        return None
+    domain, many = noisy.domain, len(noisy.statistics)
+    half = 1.0 if noisy.distribution == "Normal" else max(domain.half_width, 0.5)
+    sums = len(named(noisy.distribution).statistics(domain))
+    return sd / half * (1.0 if many == sums else DIFFERENCES[noisy.distribution])
 
 
 def _is_group(variable: Variable) -> bool:
