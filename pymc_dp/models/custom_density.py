@@ -14,10 +14,11 @@ from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 
 from pymc_dp.laws.kernel import Tensor
+from pymc_dp.models.either_side import UNSEEN, rows_in_units, says_something_unseen
 from pymc_dp.models.interval_nodes import nodes_between
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.rounded_values import ROUNDED, is_of_rounded
-from pymc_dp.models.single_points import HEAPED, tells_points_apart
+from pymc_dp.models.single_points import HEAPED, equalities, tells_points_apart
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown
 from pymc_dp.models.tabulated import number_in
 
@@ -135,14 +136,26 @@ def is_density_and_survival(density: Callable[..., Tensor], survival: Callable[.
 
 def says_something_of_points(density: Written, parameters: Sequence[Variable]) -> bool:
     """Whether a density says of single values what it does not say of those beside them: see ``tells_points_apart``."""
-    return tells_points_apart(density, _at, rows_for(density, parameters)[0])
+    rows, unknown = rows_for(density, parameters)[0], _unknown(parameters)
+    others = rows_in_units([difference for *_, difference in equalities(density)], _at, rows, unknown)
+    return any(tells_points_apart(density, _at, tried) for tried in [rows, *others])
 
 
 def problem_of_values(density: Written, parameters: Sequence[Variable]) -> str:
-    """Why a density may not be integrated, though it is one: what it says of single values, or of rounded ones; nothing of another."""
+    """Why a density may not be integrated, though it is one where it was tried: what it says of single values, of rounded ones, or on a
+    side of a number where next to no values are at the unknowns that were tried; nothing of another.
+    """
     if says_something_of_points(density, parameters):
         return HEAPED
-    return ROUNDED if is_of_rounded(density, _at, rows_for(density, parameters)[0]) else ""
+    rows, unknown = rows_for(density, parameters)[0], _unknown(parameters)
+    if is_of_rounded(density, _at, rows, unknown):
+        return ROUNDED
+    return UNSEEN if says_something_unseen(density, _at, rows, unknown) else ""
+
+
+def _unknown(parameters: Sequence[Variable]) -> np.ndarray:
+    """Which parameters (K,) are neither plain numbers nor computed from data alone."""
+    return np.array([number_in(parameter) is None and not _is_data(parameter) for parameter in parameters], dtype=bool)
 
 
 def says_what(
@@ -199,7 +212,7 @@ def rows_for(of: Callable[..., Tensor], parameters: Sequence[Variable]) -> tuple
     rows, told = _tried(parameters)
     integrals = integrals_of_rows(of, rows)
     there = np.isfinite(integrals) & (integrals > 0)
-    unknown = np.array([number_in(parameter) is None and not _is_data(parameter) for parameter in parameters], dtype=bool)
+    unknown = _unknown(parameters)
     first = unknown & (rows == TRIED[0])
     shares = {k for k in range(rows.shape[1]) if first[:, k].any() and there.any() and not (there & ~first[:, k]).any()}
     return _tried(parameters, shares) if shares else (rows, told)

@@ -51,7 +51,7 @@ def tells_points_apart(written: Written, values: Values, rows: np.ndarray) -> bo
     """
     if written.vectors[0] not in set(above([written.graph])):
         return False
-    for at_equal, never, difference in _equalities(written):
+    for at_equal, never, difference in equalities(written):
         place = _root(difference, values, rows)
         if place is None or _often(_apart(values(at_equal, place, rows), never, values, place, rows)):
             return True
@@ -112,12 +112,12 @@ def _double(ordered: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.where(ordered >= 0, ordered, np.int64(-(2**63)) - ordered)).view(np.float64)
 
 
-def _equalities(written: Written) -> Iterator[tuple[Written, Written, Written]]:
+def equalities(written: Written) -> Iterator[tuple[Written, Written, Written]]:
     """For every comparison that holds, or does not, at single values: the formula there, that in which none ever does, the difference."""
     value, graph = written.vectors[0], written.graph
     compared = [
         v for v in above([graph])
-        if v.owner is not None and scalar_name(v.owner.op) in EQUALITIES and _rests_on(v, value)
+        if v.owner is not None and scalar_name(v.owner.op) in EQUALITIES and rests_on(v, value)
         and not any(map(_is_infinite, v.owner.inputs))
     ]  # fmt: skip
     beside = {v: _told(v, EQUALITIES[scalar_name(v.owner.op)]) for v in compared}
@@ -129,7 +129,7 @@ def _equalities(written: Written) -> Iterator[tuple[Written, Written, Written]]:
         yield at_equal, never, difference
 
 
-def _rests_on(variable: Variable, value: Variable) -> bool:
+def rests_on(variable: Variable, value: Variable) -> bool:
     """Whether a number is computed from the value: where it has the shape of the value alone, as a parameter of all records, it is not."""
     stack, seen = [variable], set()
     while stack:
@@ -155,10 +155,15 @@ def _root(difference: Written, values: Values, rows: np.ndarray) -> np.ndarray |
     return place[:, None] if linear.all() else None
 
 
+def numbers_in(graph: Variable) -> set[float]:
+    """The plain numbers in a formula that are finite."""
+    plain = [float(np.ravel(v.data)[0]) for v in above([graph]) if isinstance(v, Constant) and np.size(v.data) == 1]
+    return {number for number in plain if np.isfinite(number)}
+
+
 def _numbers(graph: Variable) -> list[float]:
     """The plain numbers in a formula that are finite, at most ``MOST_NUMBERS`` of them, and the middles between neighbours."""
-    plain = [float(np.ravel(v.data)[0]) for v in above([graph]) if isinstance(v, Constant) and np.size(v.data) == 1]
-    found = sorted(sorted({number for number in plain if np.isfinite(number)}, key=abs)[:MOST_NUMBERS])
+    found = sorted(sorted(numbers_in(graph), key=abs)[:MOST_NUMBERS])
     return [*found, *((one + other) / 2 for one, other in pairwise(found))]
 
 

@@ -1,0 +1,113 @@
+"""What a density says beyond a number that values are compared with is seen, however far from 1 that number is."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from checks import refused
+
+import pymc_dp as pmdp
+from pymc_dp.models.custom_density import is_density, problem_of_values
+from pymc_dp.models.either_side import UNSEEN
+from pymc_dp.models.likelihood_rv import Written
+from pymc_dp.models.single_points import HEAPED
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def exponential(scale):
+    return pm.Exponential.dist(scale=scale)
+
+
+def survival(dist, t):
+    return pt.log1p(-pt.exp(pm.logcdf(dist, t)))
+
+
+def ends(limit, dist, *, reached=pt.ge, above=survival, positive=True):
+    """The log-density below a limit, and from it on the logarithm of the probability of more."""
+
+    def formula(t, *parameters):
+        of = dist(*parameters)
+        whole = pt.switch(reached(t, limit), above(of, t), pm.logp(of, t))
+        return pt.switch(t < 0, -np.inf, whole) if positive else whole
+
+    return formula
+
+
+def below(dist, t):
+    return pm.logcdf(dist, t)
+
+
+CENSORED = {
+    "at 24": (1, ends(24.0, exponential)),
+    "at 100": (1, ends(100.0, exponential)),
+    "at 3,650": (1, ends(3650.0, exponential)),
+    "at 0.01": (1, ends(0.01, exponential)),
+    "Weibull": (2, ends(24.0, pm.Weibull.dist)),
+    "Gamma": (2, ends(24.0, lambda a, b: pm.Gamma.dist(a, 1 / b))),
+    "of a logarithm": (1, ends(24.0, lambda a: pm.Exponential.dist(pt.exp(a)))),
+    "Normal": (2, ends(100.0, pm.Normal.dist, positive=False)),
+    "by its own survival": (2, ends(100.0, pm.Normal.dist, positive=False, above=lambda d, t: pm.logccdf(d, t))),
+    "from the left": (2, ends(-10.0, pm.Normal.dist, positive=False, reached=pt.le, above=below)),
+    "flags": (1, lambda t, s: pt.switch(t < 0, -np.inf, (t < 24.0) * pm.logp(exponential(s), t) - (t >= 24.0) * t / s)),
+    "in other units": (1, lambda t, s: pt.switch(t < 0, -np.inf, pt.switch(t / 12 >= 2, -t / s, pm.logp(exponential(s), t)))),
+}  # fmt: skip
+
+
+def in_pieces(t, a, b):
+    """Hazards a up to 24 and b from then on."""
+    return pt.switch(t < 0, -np.inf, pt.log(pt.switch(t < 24.0, a, b)) - a * pt.minimum(t, 24.0) - b * pt.maximum(t - 24.0, 0))
+
+
+DENSITIES = {
+    "Exponential": (1, lambda t, s: pm.logp(exponential(s), t)),
+    "StudentT": (2, lambda t, m, s: pm.logp(pm.StudentT.dist(4, mu=m, sigma=s), t)),
+    "hazards in pieces": (2, in_pieces),
+    "truncated": (
+        2,
+        lambda t, m, s: pt.switch(t > 100, -np.inf, pm.logp(pm.Normal.dist(m, s), t) - pm.logcdf(pm.Normal.dist(m, s), 100.0)),
+    ),
+    "two spreads": (3, lambda t, m, a, b: pt.log(2 / (a + b)) + pm.logp(pm.Normal.dist(0, 1), (t - m) / pt.switch(t < m, a, b))),
+    "beside what cannot be computed": (1, lambda t, s: pt.switch(t > 1e-10, pm.logp(pm.Gamma.dist(2.0, s), pt.maximum(t, 1e-10)), -np.inf)),
+}  # fmt: skip
+
+
+def written(many, formula):
+    vectors = tuple(pt.dvector() for _ in range(1 + many))
+    with pm.Model():
+        parameters = [pm.Normal(f"p{k}") for k in range(many)]
+    return Written(vectors, formula(*vectors)).unchecked(), parameters
+
+
+@pytest.mark.parametrize("name", CENSORED)
+def test_what_is_said_beyond_a_limit_is_seen(name):
+    """Some have the integrals of a density where they are tried in any case."""
+    assert problem_of_values(*written(*CENSORED[name])) in (UNSEEN, HEAPED)
+
+
+def test_what_is_said_at_a_limit_is_seen():
+    formula = ends(100.0, exponential, reached=pt.eq)
+    assert is_density(*written(1, formula))
+    assert problem_of_values(*written(1, formula)) == HEAPED
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_are_left_as_they_are(name):
+    assert is_density(*written(*DENSITIES[name]))
+    assert problem_of_values(*written(*DENSITIES[name])) == ""
+
+
+@pytest.mark.parametrize("by_potential", [True, False])
+@pytest.mark.parametrize("reached", [pt.ge, pt.eq])
+def test_censoring_that_is_written_out_is_refused(reached, by_potential):
+    """It was read as a density: of times of scale 20, censored at 24, a scale of 7 was found."""
+    t = np.minimum(np.random.default_rng(3).exponential(20, 400), 24.0)
+    formula = ends(24.0, exponential, reached=reached)
+    with pm.Model() as model:
+        scale = pm.Uniform("scale", 1, 1000)
+        if by_potential:
+            pm.Potential("like", formula(pm.Data("t", t), scale).sum())
+        else:
+            pm.CustomDist("t", scale, logp=formula, observed=t)
+    words = refused(pmdp.release, model, epsilon=1.0, bounds={"t": pmdp.Bins(0, 36, 12)}, missing={})
+    assert "write pm.Censored" in words
