@@ -1836,7 +1836,7 @@ MUTANTS = (
         "nothing that is printed shows a record", "test_guard.py::test_pytensor_logs_no_record[root]",
     ),
     Mutant(
-        "a few records taken for a shape", "models/lengths.py", "whole = whole and not isinstance(variable.owner.op, Subtensor | AdvancedSubtensor)",
+        "a few records taken for a shape", "models/lengths.py", "whole = whole and (entries or not isinstance(variable.owner.op, Subtensor | AdvancedSubtensor))",
         "whole = True", "nothing tells how many records there are", "test_lengths.py::test_a_few_records_are_no_tuple_of_lengths[observed]",
     ),
     Mutant(

@@ -21,21 +21,22 @@ MOST_AXES = 4
 """Constants of no more whole numbers may be shapes."""
 
 
-def is_placed_by_values(node: Apply) -> bool:
+def is_placed_by_values(node: Apply, *, sized: bool) -> bool:
     """Whether a length of an operation's result, or a single place that it reads, rests on numbers in arrays rather than on how long
     arrays are.
+
+    Constants of a few whole numbers are tuples of Python's, of which shapes are made, and so are entries of them. Where the number of
+    records is private (not ``sized``) entries are not: a few records would be taken for a tuple, and more would not.
     """
     first = LENGTHS.get(type(node.op).__name__)
     several = [] if first is None else node.inputs[first:]
     if isinstance(node.op, ModelFreeRV):  # sizes of what its distribution is made of are PyMC's own
         several = [v for v in node.inputs[0].owner.inputs if v.owner is not None and isinstance(v.owner.op, MakeVector)]
-    return _rests_on_values([variable for variable in several if not isinstance(variable, Constant)])
+    return _rests_on_values([variable for variable in several if not isinstance(variable, Constant)], entries=sized)
 
 
-def _rests_on_values(variables: list[Variable]) -> bool:
-    """Whether these rest on numbers in arrays. Constants of a few whole numbers are tuples of Python's, of which shapes are made: where
-    they are whole shapes. An entry of one is read from an array, however few numbers that holds.
-    """
+def _rests_on_values(variables: list[Variable], *, entries: bool) -> bool:
+    """Whether these rest on numbers in arrays that are no tuples, nor ``entries`` of any."""
     stack, seen = [(variable, True) for variable in variables], set()
     while stack:
         variable, whole = stack.pop()
@@ -45,7 +46,7 @@ def _rests_on_values(variables: list[Variable]) -> bool:
         if is_array(variable) and not (whole and _is_tuple(variable)):
             return True
         if variable.owner is not None and not isinstance(variable.owner.op, Shape | Shape_i | ModelFreeRV | ModelObservedRV):
-            whole = whole and not isinstance(variable.owner.op, Subtensor | AdvancedSubtensor)
+            whole = whole and (entries or not isinstance(variable.owner.op, Subtensor | AdvancedSubtensor))
             stack.extend((parent, whole) for parent in parents(variable))
     return False
 

@@ -79,7 +79,7 @@ type Known = Callable[[object], bool] | None
 
 
 # ---------- operations
-def opaque(variable: Variable, known: Known) -> str | None:
+def opaque(variable: Variable, known: Known, *, sized: bool = True) -> str | None:
     """Why something above a variable is not understood; None if all is.
 
     Parameters
@@ -89,11 +89,13 @@ def opaque(variable: Variable, known: Known) -> str | None:
         graphs included.
     known : callable
         See ``Known``.
+    sized : bool
+        Whether numbers of records are public.
     """
     for part in above([variable], through_unknowns=False):
         if part.owner is not None and (reason := operation_problem(part.owner.op, known)):
             return reason
-        if part.owner is not None and is_placed_by_values(part.owner):
+        if part.owner is not None and is_placed_by_values(part.owner, sized=sized):
             return PLACED
         if isinstance(part, Constant | SharedVariable) and type(part.type).__name__ not in PLAIN_TYPES:
             return "rests on a constant that is no array of numbers"

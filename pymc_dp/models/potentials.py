@@ -133,7 +133,7 @@ def _likelihood(
             "its values have more axes than that of records. Write one Potential for each column, of an array with one entry per record,"
             " and t[:, None] of t = pm.Data('t', times) in the model"
         )
-    if reason := next((reason for v in expressions if (reason := opaque(v, _holds_no_array))), None):
+    if reason := next((reason for v in expressions if (reason := opaque(v, _holds_no_array, sized=sized))), None):
         raise Unreduced(f"it {reason}, which may hold records. Write it with PyTensor operations")
     if sum(map(numbers_in, expressions)) > MOST_WRITTEN:
         raise Unreduced("many single numbers stand in it, as a loop over records would write them. Write them as an array")

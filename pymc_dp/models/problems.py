@@ -92,7 +92,7 @@ def _hidden(arrays: ModelArrays, record_dims: set[str]) -> Iterator[str]:
     observed = {variable.name for variable in arrays.observed}
     for name, variable in named:
         operation = variable.owner.op
-        if reason := opaque(variable.owner.inputs[0], _published(arrays, name)):
+        if reason := opaque(variable.owner.inputs[0], _published(arrays, name), sized=arrays.sized):
             if COMPILED.partition("{}")[2] in reason:
                 yield f"{name} {reason}, and may hold records. Build the model again, and give it to pymc_dp before anything evaluates it."
                 continue

@@ -56,10 +56,10 @@ def hidden_groups(likelihood: Likelihood, noisy: NoisyStatistic) -> list[str]:
     root of that number. All entries are taken to have as many records; bounds, noise and numbers of records decide, which are public.
     """
     noise = _noise_on_sums(noisy)
-    if noise is None or not noisy.n.size or not likelihood.parameters:
+    if noise is None or not noisy.n.size:
         return []
-    above_mean = above([likelihood.parameters[0] if likelihood.linear is None else likelihood.linear.coefficients])
-    groups = {variable.owner.op.name: variable.type.shape for variable in above_mean if _is_group(variable)}
+    parameters = [*likelihood.parameters, *([] if likelihood.linear is None else [likelihood.linear.coefficients])]
+    groups = {variable.owner.op.name: variable.type.shape for variable in above(parameters) if _is_group(variable)}
     entries = {name: prod(shape) for name, shape in groups.items() if None not in shape}
     cells, N = prod(noisy.batch), int(noisy.n.sum())
     return [name for name, many in entries.items() if _is_hidden(noise * sqrt(max(cells / many, 1)), N / many)]
@@ -73,14 +73,19 @@ def _is_hidden(noise: float, n: float) -> bool:
 def _noise_on_sums(noisy: NoisyStatistic) -> float | None:
     """Standard deviation of the noise on the sum of a cell's values, in units of half of their bounds; None of other statistics.
 
-    Where numbers of records are private, sums of what is missing to either bound are released in place of one of the values.
+    Where numbers of records are private, sums of what is missing to either bound are released in place of one of the values. Of numbers of
+    records with each of K values the middle half alone counts, where values lie: their sum has sqrt(K / 24) times the noise of one number.
     """
-    regression, sd = noisy.regression, noisy.noise.standard_deviation
+    regression, sd, many = noisy.regression, noisy.noise.standard_deviation, len(noisy.statistics)
+    if noisy.structure == "aggregate" or any(array.size for array in (noisy.weights, noisy.combination, noisy.covariance)):
+        return None
     if regression is not None:
         return None if regression.link else float(noisy.deviations[len(regression.names) - 1])
-    if noisy.structure == "aggregate" or noisy.tabulated or noisy.distribution not in DIFFERENCES:
+    if noisy.tabulated or noisy.domain.levels:
+        return sd * sqrt(many / 24)
+    if noisy.distribution not in DIFFERENCES:
         return None
-    domain, many = noisy.domain, len(noisy.statistics)
+    domain = noisy.domain
     half = 1.0 if noisy.distribution == "Normal" else max(domain.half_width, 0.5)
     sums = len(named(noisy.distribution).statistics(domain))
     return sd / half * (1.0 if many == sums else DIFFERENCES[noisy.distribution])

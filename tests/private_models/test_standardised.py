@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dp as pmdp
@@ -39,8 +40,16 @@ def straight_line(a, x, n):
     pm.Normal("y", a + pm.Normal("b") * x, 1.0, observed=RNG.normal(size=n))
 
 
-WRITTEN = (bernoulli, poisson, normal, known_sigma, private_cells, straight_line)
-BOUNDS = {"y": (-4, 4), "x": (0, 1)}
+def in_bins(a, _, n):
+    pm.StudentT("y", 4.0, mu=a, sigma=pm.HalfNormal("sigma"), observed=RNG.normal(size=n))
+
+
+def levels(a, _, n):
+    pm.OrderedLogistic("y", eta=a, cutpoints=pt.stack([-1.0, 1.0]), observed=RNG.integers(0, 3, n))
+
+
+WRITTEN = (bernoulli, poisson, normal, known_sigma, private_cells, straight_line, in_bins, levels)
+BOUNDS = {bernoulli: {}, levels: {}, poisson: {"y": (0, 12)}, in_bins: {"y": pmdp.Bins(-4, 4, 10)}}
 
 
 def model_of(write, each, below=True):
@@ -54,9 +63,7 @@ def model_of(write, each, below=True):
 
 def released(write, each, epsilon, below=True, private=False):
     model = model_of(write, each, below)
-    bounds = {"x": (0, 1)} | ({"y": (0, 12)} if write is poisson else {} if write is bernoulli else {"y": (-4, 4)})
-    if write not in (private_cells, straight_line):
-        del bounds["x"]
+    bounds = BOUNDS.get(write, {"y": (-4, 4)}) | ({"x": (0, 1)} if write in (private_cells, straight_line) else {})
     group = {"bounds": bounds | {"group": (0, G - 1)}} if private else {"bounds": bounds, "public": ["group"]}
     return model, pmdp.release(model, epsilon=epsilon, missing={}, **group)
 
@@ -75,7 +82,7 @@ def test_groups_that_noise_hides_have_standard_coordinates(write):
     assert coordinates(rewrite(*released(write, 400, 0.01))) == "standardised"
 
 
-@pytest.mark.parametrize("write", [bernoulli, poisson, normal, known_sigma])
+@pytest.mark.parametrize("write", [bernoulli, poisson, normal, known_sigma, in_bins, levels])
 def test_groups_of_private_indices_have_them_too(write):
     assert coordinates(rewrite(*released(write, 20, 1.0, private=True))) == "standardised"
     assert coordinates(rewrite(*released(write, 400, 100.0, private=True))) == "own"
