@@ -1288,7 +1288,7 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal to a number]",
     ),
     Mutant(
-        "rounded values taken for others", "models/custom_density.py", "    return ROUNDED if is_of_rounded(density", "    return ROUNDED if False and is_of_rounded(density",
+        "rounded values taken for others", "models/custom_density.py", "    if is_of_rounded(density, _at", "    if False and is_of_rounded(density, _at",
         "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
     ),
     Mutant(
@@ -1298,6 +1298,27 @@ MUTANTS = (
     Mutant(
         "numbers that are subtracted taken for added", "models/rounded_values.py", "sign = 1 if kind == \"Add\" or place == 0 else -1", "sign = 1",
         "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+    ),
+    Mutant(
+        "unknowns tried in units of 1 alone", "models/either_side.py", "for unit in units)]", "for unit in units[:0])]",
+        "what is not read is refused", "test_either_side.py::test_what_is_said_beyond_a_limit_is_seen[at 3,650]",
+    ),
+    Mutant(
+        "sides of which no share was seen", "models/either_side.py", "(alike & (there >= ENOUGH * constant)).any()", "alike.any()",
+        "what is not read is refused", "test_either_side.py::test_what_is_said_beyond_a_limit_is_seen[at 24]",
+    ),
+    Mutant(
+        "equalities tried in units of 1 alone", "models/custom_density.py", "for tried in [rows, *others])", "for tried in [rows])",
+        "what is not read is refused", "test_either_side.py::test_what_is_said_at_a_limit_is_seen",
+    ),
+    Mutant(
+        "comparisons for the sake of digits taken for others", "models/either_side.py", "    return bool((~alike).any())\n", "    return True\n",
+        "a density is read as one", "test_either_side.py::test_densities_are_left_as_they_are[the same on both sides]",
+    ),
+    Mutant(
+        "unknowns of one sign", "models/custom_density.py", "return OF_NEGATIVE if _is_another_at_negative(density, rows, unknown & of_either_sign) else",
+        "return OF_NEGATIVE if False else",
+        "what is not read is refused", "test_either_side.py::test_what_is_said_at_negative_unknowns_is_seen[a term-Normal]",
     ),
     Mutant(
         "tails of rounded values taken for differences", "models/rounded_values.py", "<= EQUAL + farthest[tried]", "<= EQUAL",

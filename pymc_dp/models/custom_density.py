@@ -10,16 +10,18 @@ import cloudpickle
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pymc.model.fgraph import ModelFreeRV
 from pytensor.compile.mode import Mode
 from pytensor.graph.basic import Variable
 
 from pymc_dp.laws.kernel import Tensor
 from pymc_dp.models.either_side import UNSEEN, rows_in_units, says_something_unseen
 from pymc_dp.models.interval_nodes import nodes_between
+from pymc_dp.models.intervals import KEEPING
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.rounded_values import ROUNDED, is_of_rounded
 from pymc_dp.models.single_points import HEAPED, equalities, tells_points_apart
-from pymc_dp.models.structure import Unreduced, above, arrays_above, is_unknown
+from pymc_dp.models.structure import Unreduced, above, arrays_above, is_cast, is_unknown, scalar_name
 from pymc_dp.models.tabulated import number_in
 
 POINTS = np.array([-20, -10, -5, -3, -2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 20])
@@ -35,6 +37,13 @@ FEW = 2
 """Of more parameters than these two values are tried."""
 OF_DATA = (0.0, 1.0, 0.5, 2.0)
 """Values of parameters that are computed from data alone, which may be flags; of more than FEW, the first two."""
+OF_EITHER_SIGN = (
+    "NormalRV", "StudentTRV", "CauchyRV", "LaplaceRV", "AsymmetricLaplaceRV", "LogisticRV", "GumbelRV", "SkewNormalRV", "FlatRV",
+    "ExGaussianRV", "MoyalRV",
+)  # fmt: skip
+"""Priors of unknowns that may be negative."""
+ARITHMETIC = ("Add", "Sub", "Mul", "TrueDiv", "Neg")
+"""What such unknowns are in may be negative, too."""
 CLOSE = (0.1, 0.01, 0.001)
 """So far from 0 and from values that are tried a density is integrated by a rule each, too: it may be narrow, by a plain number, there."""
 ENDS = (0.0, 1.0)
@@ -50,6 +59,11 @@ AS_POTENTIAL = (
     " e is 1 of an event and 0 of what is censored, and bounds={'t': pymc_dp.Bins(lower, upper)}"
 )
 """How times and flags of events are written."""
+OF_NEGATIVE = (
+    "where an unknown is negative it integrates to another number than where all are positive. A term in unknowns alone belongs in a prior,"
+    " or in a pm.Potential of its own"
+)
+"""What is to be said of such a formula."""
 OF_POINTS = (
     "A value that has a probability of its own, 0 or a limit, has no density: observe pm.HurdleGamma, pm.HurdleLogNormal or"
     " pm.Censored('t', dist, lower, upper)"
@@ -142,15 +156,45 @@ def says_something_of_points(density: Written, parameters: Sequence[Variable]) -
 
 
 def problem_of_values(density: Written, parameters: Sequence[Variable]) -> str:
-    """Why a density may not be integrated, though it is one where it was tried: what it says of single values, of rounded ones, or on a
-    side of a number where next to no values are at the unknowns that were tried; nothing of another.
+    """Why a density may not be integrated, though it is one where it was tried: what it says of single values, of rounded ones, on a side
+    of a number where next to no values are at the unknowns that were tried, or at negative unknowns; nothing of another.
     """
     if says_something_of_points(density, parameters):
         return HEAPED
     rows, unknown = rows_for(density, parameters)[0], _unknown(parameters)
     if is_of_rounded(density, _at, rows, unknown):
         return ROUNDED
-    return UNSEEN if says_something_unseen(density, _at, rows, unknown) else ""
+    if says_something_unseen(density, _at, rows, unknown):
+        return UNSEEN
+    of_either_sign = np.array([bool(_may_be_negative(parameter)) for parameter in parameters], dtype=bool)
+    return OF_NEGATIVE if _is_another_at_negative(density, rows, unknown & of_either_sign) else ""
+
+
+def _may_be_negative(parameter: Variable) -> bool:
+    """Whether it is an unknown whose prior has negative values, as it is or in sums and products."""
+    if parameter.owner is None:
+        return False
+    operation = parameter.owner.op
+    if isinstance(operation, ModelFreeRV):
+        return type(parameter.owner.inputs[0].owner.op).__name__ in OF_EITHER_SIGN
+    if isinstance(operation, KEEPING) or is_cast(parameter):
+        return _may_be_negative(parameter.owner.inputs[0])
+    return scalar_name(operation) in ARITHMETIC and any(map(_may_be_negative, parameter.owner.inputs))
+
+
+def _is_another_at_negative(density: Written, rows: np.ndarray, unknown: np.ndarray) -> bool:
+    """Whether what is a density at positive unknowns is none where one of these is negative, though it has an integral there."""
+    base = integrals_of_rows(density, rows)
+    base = base[np.isfinite(base) & (base > 0)]
+    for k in np.flatnonzero(unknown):
+        there = rows.copy()
+        there[:, k] *= -1
+        found = integrals_of_rows(density, there)
+        found = found[np.isfinite(found) & (found > 0)]
+        alike = np.abs(found[:, None] - base) <= ALIKE * base
+        if len(found) and 2 * alike.any(axis=1).sum() <= len(found):
+            return True
+    return False
 
 
 def _unknown(parameters: Sequence[Variable]) -> np.ndarray:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial, reduce
 from operator import add
 
+import numpy as np
+import pytensor.tensor as pt
 from pymc.model.fgraph import ModelNamed, ModelObservedRV, ModelPotential
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.fg import FunctionGraph
@@ -26,7 +28,7 @@ from pymc_dp.models.custom_density import (
     says_what,
 )
 from pymc_dp.models.event_flags import only_flag
-from pymc_dp.models.likelihood_rv import LikelihoodRV, variable_of
+from pymc_dp.models.likelihood_rv import LikelihoodRV, Written, variable_of
 from pymc_dp.models.opaque import opaque
 from pymc_dp.models.record_formulas import FORMS, OF_A_MIXTURE, PASSED, RecordFormula
 from pymc_dp.models.same_arrays import first_of_each
@@ -188,9 +190,16 @@ def _read(expressions: Sequence[Variable], array: Variable, plain: str) -> tuple
             f"{beside}. {OF_POINTS}"
         )
     operation, parameters = found[0]
-    if any(of and says_something_of_points(of, parameters[:-1]) for of in (operation.density, operation.survival)):
+    if problem := problem_of_values(_of_times(operation.density), parameters[:-1]):
+        raise Unreduced(problem)
+    if operation.survival and says_something_of_points(operation.survival, parameters[:-1]):
         raise Unreduced(HEAPED)
     return found[0]
+
+
+def _of_times(density: Written) -> Written:
+    """A density of what is never negative, where its formula need not say so."""
+    return Written(density.vectors, pt.switch(density.vectors[0] < 0, -np.inf, density.graph))
 
 
 def _told_of(

@@ -169,8 +169,8 @@ def _limited(random: Variable, censored: bool) -> Parametrised | None:
 
 def number_in(variable: Variable) -> float | None:
     """The plain number that a constant expression is; None of any other."""
-    value = constant_value(variable)
-    return None if value is None or np.size(value) != 1 or arrays_above([variable]) else float(np.ravel(value)[0])
+    value = None if arrays_above([variable]) else constant_value(variable)
+    return None if value is None or np.size(value) != 1 else float(np.ravel(value)[0])
 
 
 class Table(Family):

@@ -7,7 +7,7 @@ import pytest
 from checks import refused
 
 import pymc_dp as pmdp
-from pymc_dp.models.custom_density import is_density, problem_of_values
+from pymc_dp.models.custom_density import OF_NEGATIVE, is_density, problem_of_values
 from pymc_dp.models.either_side import UNSEEN
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.single_points import HEAPED
@@ -62,12 +62,19 @@ def in_pieces(t, a, b):
 DENSITIES = {
     "Exponential": (1, lambda t, s: pm.logp(exponential(s), t)),
     "StudentT": (2, lambda t, m, s: pm.logp(pm.StudentT.dist(4, mu=m, sigma=s), t)),
+    "skew, of a shape of either sign": (1, lambda t, a: pm.logp(pm.SkewNormal.dist(mu=0, sigma=1, alpha=a), t)),
+    "generalised Pareto": (
+        2,
+        lambda t, x, s: pt.switch((t >= 0) & (1 + x * t / s > 0), -pt.log(s) - (1 + 1 / x) * pt.log1p(x * t / s), -np.inf),
+    ),
+    "tilted": (2, lambda t, m, a: pm.logp(pm.Normal.dist(m, 1), t) + pt.log1p(pt.tanh(a * (t - m)))),
     "hazards in pieces": (2, in_pieces),
     "truncated": (
         2,
         lambda t, m, s: pt.switch(t > 100, -np.inf, pm.logp(pm.Normal.dist(m, s), t) - pm.logcdf(pm.Normal.dist(m, s), 100.0)),
     ),
     "two spreads": (3, lambda t, m, a, b: pt.log(2 / (a + b)) + pm.logp(pm.Normal.dist(0, 1), (t - m) / pt.switch(t < m, a, b))),
+    "the same on both sides": (1, lambda t, m: pt.switch(t > 3.2, -0.5 * t**2, -(t**2) / 2) + 0 * m),
     "beside what cannot be computed": (1, lambda t, s: pt.switch(t > 1e-10, pm.logp(pm.Gamma.dist(2.0, s), pt.maximum(t, 1e-10)), -np.inf)),
 }  # fmt: skip
 
@@ -95,6 +102,22 @@ def test_what_is_said_at_a_limit_is_seen():
 def test_densities_are_left_as_they_are(name):
     assert is_density(*written(*DENSITIES[name]))
     assert problem_of_values(*written(*DENSITIES[name])) == ""
+
+
+NEGATIVE = {
+    "a term": lambda t, m: pm.logp(pm.Normal.dist(m, 1), t) + pt.minimum(m, 0),
+    "a factor": lambda t, m: pt.switch(m > 0, 1, 2) * pm.logp(pm.Normal.dist(m, 1), t),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("prior", [pm.Normal, pm.HalfNormal])
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_what_is_said_at_negative_unknowns_is_seen(name, prior):
+    """Dividing by the sum of all bins would lose it. Where the prior has none it says nothing."""
+    with pm.Model() as model:
+        pm.Potential("like", NEGATIVE[name](pm.Data("t", np.linspace(-1, 2, 40)), prior("m") * 2 + 0).sum())
+    words = refused(pmdp.release, model, epsilon=1.0, bounds={"t": pmdp.Bins(-4, 8, 12)}, missing={})
+    assert (OF_NEGATIVE in (words or "")) == (prior is pm.Normal)
 
 
 @pytest.mark.parametrize("by_potential", [True, False])
