@@ -1284,7 +1284,7 @@ MUTANTS = (
         "no numbers of records decide how a Potential is read", "test_written_mixtures.py::test_no_value_decides_whether_weights_add_up[<lambda>1]",
     ),
     Mutant(
-        "single values that mean something else", "models/custom_density.py", "return tells_points_apart(density, _at, rows_for(density, parameters)[0])", "return False",
+        "single values that mean something else", "models/custom_density.py", "return any(tells_points_apart(density, _at, tried) for tried in [rows, *others])", "return False",
         "what is not read is refused", "test_single_points.py::test_a_single_value_that_means_something_else_is_found[equal to a number]",
     ),
     Mutant(
@@ -1308,7 +1308,7 @@ MUTANTS = (
         "what is not read is refused", "test_either_side.py::test_what_is_said_beyond_a_limit_is_seen[at 24]",
     ),
     Mutant(
-        "equalities tried in units of 1 alone", "models/custom_density.py", "for tried in [rows, *others])", "for tried in [rows])",
+        "equalities tried in units of 1 alone", "models/custom_density.py", "others = rows_in_units([", "others = [] and rows_in_units([",
         "what is not read is refused", "test_either_side.py::test_what_is_said_at_a_limit_is_seen",
     ),
     Mutant(
@@ -2008,7 +2008,7 @@ MUTANTS = (
     ),
     Mutant(
         "arrays in operations of Python code", "models/problems.py",
-        "        if reason := opaque(variable.owner.inputs[0], _published(arrays, name)):", "        if reason := None:",
+        "        if reason := opaque(variable.owner.inputs[0], _published(arrays, name), sized=arrays.sized):", "        if reason := None:",
         "what is not understood is refused", "test_opaque.py::test_an_operation_that_is_not_known_is_refused[deterministic-own]",
     ),
     Mutant(

@@ -411,7 +411,7 @@ def test_an_array_hidden_from_the_graph_s_rules_is_found(monkeypatch):
     """The look at the pickle finds an array even where the rule that should have found it is gone."""
     from pymc_dp.models import problems
 
-    monkeypatch.setattr(problems, "opaque", lambda variable, known: None)
+    monkeypatch.setattr(problems, "opaque", lambda variable, known, sized: None)
     with pm.Model() as model:
         a = pm.Normal("a")
         pm.Bernoulli("y", logit_p=a, observed=Y)
