@@ -1334,7 +1334,7 @@ MUTANTS = (
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_by_potential]",
     ),
     Mutant(
-        "single values beside flags of events", "models/potentials.py", "if any(of and says_something_of_points", "if any(not of and says_something_of_points",
+        "single values beside flags of events", "models/potentials.py", "if problem := problem_of_values(_of_times(operation.density), parameters[:-1]):", "if problem := '':",
         "what is not read is refused", "test_single_points.py::test_it_is_refused_with_what_to_write[_with_flags]",
     ),
     Mutant(
