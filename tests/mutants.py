@@ -1296,8 +1296,8 @@ MUTANTS = (
         "a density is read as one", "test_rounded_values.py::test_a_density_is_left_as_it_is[a smooth density]",
     ),
     Mutant(
-        "numbers that are subtracted taken for added", "models/rounded_values.py", "sign = 1 if kind == \"Add\" or place == 0 else -1", "sign = 1",
-        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[a difference of distribution functions]",
+        "numbers that are subtracted taken for added", "models/rounded_values.py", "sign = -1 if kind == \"Sub\" and place else 1", "sign = 1",
+        "what is not read is refused", "test_rounded_values.py::test_the_probability_of_a_rounded_value_is_found[sigmoids]",
     ),
     Mutant(
         "unknowns tried in units of 1 alone", "models/either_side.py", "for unit in units)]", "for unit in units[:0])]",
@@ -2996,7 +2996,7 @@ MUTANTS = (
         "draws have the law of the prior", "test_draws.py::test_refusals_come_before_anything_is_spent[within_half-arguments9-sort what was drawn]",
     ),
     Mutant(
-        "lengths that a record decides", "models/opaque.py", "if part.owner is not None and is_placed_by_values(part.owner):", "if False:",
+        "lengths that a record decides", "models/opaque.py", "if part.owner is not None and is_placed_by_values(part.owner, sized=sized):", "if False:",
         "no value of a record shows in shapes", "test_lengths.py::test_no_number_of_an_array_is_a_length_or_a_place",
     ),
     Mutant(
