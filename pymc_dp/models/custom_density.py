@@ -21,7 +21,7 @@ from pymc_dp.models.intervals import KEEPING
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.rounded_values import ROUNDED, is_of_rounded
 from pymc_dp.models.single_points import HEAPED, equalities, tells_points_apart
-from pymc_dp.models.structure import Unreduced, above, arrays_above, is_cast, is_unknown, scalar_name
+from pymc_dp.models.structure import Unreduced, above, arrays_above, is_cast, is_unknown, scalar_name, substitute
 from pymc_dp.models.tabulated import number_in
 
 POINTS = np.array([-20, -10, -5, -3, -2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 20])
@@ -186,13 +186,16 @@ def _is_another_at_negative(density: Written, rows: np.ndarray, unknown: np.ndar
     """Whether what is a density at positive unknowns is none where one of these is negative, though it has an integral there."""
     base = integrals_of_rows(density, rows)
     base = base[np.isfinite(base) & (base > 0)]
+    # Points of the rules are close together about positive values of unknowns: what is narrow may be about negative ones.
+    value = density.vectors[0]
+    mirrored = Written(density.vectors, substitute(density.graph, {value: -value}))
     for k in np.flatnonzero(unknown):
         there = rows.copy()
         there[:, k] *= -1
-        found = integrals_of_rows(density, there)
-        found = found[np.isfinite(found) & (found > 0)]
-        alike = np.abs(found[:, None] - base) <= ALIKE * base
-        if len(found) and 2 * alike.any(axis=1).sum() <= len(found):
+        found = np.stack([integrals_of_rows(of, there) for of in (density, mirrored)])
+        found = found[:, (np.isfinite(found) & (found > 0)).all(axis=0)]
+        alike = (np.abs(found[..., None] - base) <= ALIKE * base).any(axis=(0, 2))
+        if len(alike) and 2 * alike.sum() <= len(alike):
             return True
     return False
 
