@@ -28,6 +28,7 @@ from pymc_dp.models.custom_density import (
     says_what,
 )
 from pymc_dp.models.event_flags import only_flag
+from pymc_dp.models.lengths import PLACED
 from pymc_dp.models.likelihood_rv import LikelihoodRV, Written, variable_of
 from pymc_dp.models.opaque import opaque
 from pymc_dp.models.record_formulas import FORMS, OF_A_MIXTURE, PASSED, RecordFormula
@@ -42,6 +43,11 @@ PLAIN = (
     " e = pm.Data('e', events), 1 - e of this e, and bounds={\"t\": ...}"
 )
 """What is to be said beside, where arrays have no name."""
+NUMBERS = (
+    "Write the number itself in its place, such as 3, and leave shape= out where parameters say how many there are:"
+    " pm.Normal.dist(mu, sigma) of a mu that has two entries"
+)
+"""What to write in place of a length that a number in an array says."""
 MOST_ARRAYS = 8
 """Of so many arrays it is tried whether they are the flags of events."""
 IN_BINS = 'bounds={"t": pymc_dp.Bins(lower, upper)} of t = pm.Data("t", times)'
@@ -136,7 +142,8 @@ def _likelihood(
             " and t[:, None] of t = pm.Data('t', times) in the model"
         )
     if reason := next((reason for v in expressions if (reason := opaque(v, _holds_no_array, sized=sized))), None):
-        raise Unreduced(f"it {reason}, which may hold records. Write it with PyTensor operations")
+        instead = f". {NUMBERS}" if reason == PLACED else ", which may hold records. Write it with PyTensor operations"
+        raise Unreduced(f"it {reason}{instead}")
     if sum(map(numbers_in, expressions)) > MOST_WRITTEN:
         raise Unreduced("many single numbers stand in it, as a loop over records would write them. Write them as an array")
     plain = any(isinstance(v, Constant) and v.type.ndim == 1 for v in [array, *arrays_above(list(expressions))])

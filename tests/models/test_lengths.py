@@ -109,3 +109,20 @@ def test_plain_numbers_and_lengths_of_arrays_are_lengths():
         x = pm.Data("x", X)
         pm.Normal("y", x * pm.Normal("m") + pt.zeros((x.shape[0], 2)).sum(axis=1), 1.0, observed=Y)
     assert pmdp.release(model, epsilon=1.0, bounds={"y": (-4, 8), "x": {0, 1}}).epsilon == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_shape_that_may_be_left_out_is_named():
+    """Where the number of records is private, an entry of a shape cannot be told from one of a few records."""
+
+    def model_of(**shape):
+        with pm.Model() as model:
+            mu = pm.Normal("mu", shape=2)
+            mixture = pm.Mixture.dist(pm.Dirichlet("w", [1, 1]), pm.Normal.dist(mu, 1.0, **shape))
+            pm.Potential("like", pm.logp(mixture, pm.Data("y", Y)).sum())
+        return model
+
+    with pytest.raises(pmdp.Refusal, match="leave shape= out where parameters say how many there are"):
+        pmdp.release(model_of(shape=2), epsilon=1.0, bounds=BOUNDS, neighbours="add_remove")
+    assert pmdp.release(model_of(), epsilon=1.0, bounds=BOUNDS, neighbours="add_remove").epsilon == 1
+    assert pmdp.release(model_of(shape=2), epsilon=1.0, bounds=BOUNDS).epsilon == 1
