@@ -60,14 +60,14 @@ def hidden_groups(likelihood: Likelihood, noisy: NoisyStatistic) -> list[str]:
         return []
     parameters = [*likelihood.parameters, *([] if likelihood.linear is None else [likelihood.linear.coefficients])]
     groups = {variable.owner.op.name: variable.type.shape for variable in above(parameters) if _is_group(variable)}
-    entries = {name: prod(shape) for name, shape in groups.items() if None not in shape}
+    entries = {name: prod(shape) for name, shape in groups.items() if None not in shape and 0 not in shape}
     cells, N = prod(noisy.batch), int(noisy.n.sum())
     return [name for name, many in entries.items() if _is_hidden(noise * sqrt(max(cells / many, 1)), N / many)]
 
 
 def _is_hidden(noise: float, n: float) -> bool:
     """Whether the mean of n values, whose sum has this noise, is not known to ``KNOWN`` of their spread."""
-    return (noise / n) ** 2 + SPREAD**2 / n >= (KNOWN * SPREAD) ** 2
+    return n == 0 or (noise / n) ** 2 + SPREAD**2 / n >= (KNOWN * SPREAD) ** 2
 
 
 def _noise_on_sums(noisy: NoisyStatistic) -> float | None:

@@ -99,6 +99,16 @@ def test_neither_records_nor_what_was_released_of_them_decides():
     assert chosen == {("a",)}
 
 
+def test_nothing_fails_where_there_are_no_records_or_no_entries():
+    model, release = released(normal, 20, 1.0)
+    (likelihood,) = spec_like(model, release, ["group"]).likelihoods
+    assert rewriting.hidden_groups(likelihood, replace(release["y"], n=np.zeros(G, dtype=np.int64))) == ["a"]
+    with pm.Model() as empty:
+        nobody = pm.Normal("nobody", pm.Normal("mean"), 1, shape=0)
+        pm.Normal("y", pm.Normal("m") + nobody.sum(), 1, observed=RNG.normal(size=20))
+    assert rewrite(empty, pmdp.release(empty, epsilon=1.0, bounds={"y": (-4, 4)}, missing={}))["nobody"].eval().shape == (0,)
+
+
 @pytest.mark.parametrize("write", WRITTEN)
 def test_the_posterior_is_the_same(write, monkeypatch):
     """Densities of the whole private model in both coordinates differ by the volume that z has in a = mu + tau z, and nothing else."""
