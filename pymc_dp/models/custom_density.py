@@ -23,6 +23,7 @@ from pymc_dp.models.rounded_values import ROUNDED, is_of_rounded
 from pymc_dp.models.single_points import HEAPED, equalities, tells_points_apart
 from pymc_dp.models.structure import Unreduced, above, arrays_above, is_cast, is_unknown, scalar_name, substitute
 from pymc_dp.models.tabulated import number_in
+from pymc_dp.models.unknowns import support_of
 
 POINTS = np.array([-20, -10, -5, -3, -2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 20])
 """Between these a density is integrated by a rule each. A density may jump at any of them."""
@@ -37,11 +38,6 @@ FEW = 2
 """Of more parameters than these two values are tried."""
 OF_DATA = (0.0, 1.0, 0.5, 2.0)
 """Values of parameters that are computed from data alone, which may be flags; of more than FEW, the first two."""
-OF_EITHER_SIGN = (
-    "NormalRV", "StudentTRV", "CauchyRV", "LaplaceRV", "AsymmetricLaplaceRV", "LogisticRV", "GumbelRV", "SkewNormalRV", "FlatRV",
-    "ExGaussianRV", "MoyalRV",
-)  # fmt: skip
-"""Priors of unknowns that may be negative."""
 ARITHMETIC = ("Add", "Sub", "Mul", "TrueDiv", "Neg")
 """What such unknowns are in may be negative, too."""
 CLOSE = (0.1, 0.01, 0.001)
@@ -60,8 +56,8 @@ AS_POTENTIAL = (
 )
 """How times and flags of events are written."""
 OF_NEGATIVE = (
-    "where an unknown is negative it integrates to another number than where all are positive. A term in unknowns alone belongs in a prior,"
-    " or in a pm.Potential of its own"
+    "it is no density where an unknown is negative: it integrates to another number there than where all are positive. A term in unknowns"
+    " alone belongs in a prior, or in a pm.Potential of its own"
 )
 """What is to be said of such a formula."""
 OF_POINTS = (
@@ -171,12 +167,14 @@ def problem_of_values(density: Written, parameters: Sequence[Variable]) -> str:
 
 
 def _may_be_negative(parameter: Variable) -> bool:
-    """Whether it is an unknown whose prior has negative values, as it is or in sums and products."""
+    """Whether it is an unknown that nothing keeps at or above 0, as it is or in sums and products."""
     if parameter.owner is None:
         return False
     operation = parameter.owner.op
     if isinstance(operation, ModelFreeRV):
-        return type(parameter.owner.inputs[0].owner.op).__name__ in OF_EITHER_SIGN
+        random = parameter.owner.inputs[0]
+        ends = support_of(random)
+        return random.type.dtype.startswith("float") and (ends is None or bool((ends[0] < 0).any()))
     if isinstance(operation, KEEPING) or is_cast(parameter):
         return _may_be_negative(parameter.owner.inputs[0])
     return scalar_name(operation) in ARITHMETIC and any(map(_may_be_negative, parameter.owner.inputs))

@@ -6,15 +6,14 @@ beyond the number that a value is compared with, what is said there goes unseen:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
-from math import log
+from math import log, prod
 
 import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dp.models.interval_nodes import nodes_between
 from pymc_dp.models.likelihood_rv import Written
-from pymc_dp.models.single_points import Values, numbers_in, rests_on
+from pymc_dp.models.single_points import Values, plain_numbers_in, rests_on
 from pymc_dp.models.structure import above, scalar_name, substitute
 
 ORDERS = ("GE", "GT", "LE", "LT")
@@ -33,14 +32,16 @@ MOST_UNITS = 6
 """So many units are tried of one comparison."""
 MOST_ROWS = 1000
 """So many rows of parameters are tried of one unit."""
+MOST_VARIED = 6
+"""Of more unknowns the rest keep one value."""
 HALVINGS = 60
 """Of the distance between two points, until a comparison changes between neighbouring doubles or nearly."""
 EDGES = np.array([-20, -10, -5, -3, -2, -1.5, -1, -0.5, -0.1, 0, 0.01, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 20])
 """In units of that number: between these a density is integrated by a rule each. It may jump at any of them."""
 UNSEEN = (
-    "of values on one side of a number that it compares them with, it says what no density says: at unknowns with which such values are"
-    " likely it integrates to another number. Where it stands for what was censored there, write pm.Censored(..., lower, upper), or flags"
-    " of events, e * pm.logp(dist, t) + (1 - e) * pm.logccdf(dist, t)"
+    "it is no density on one side of a number that values are compared with, as above 24 in pt.switch(t >= 24, ...): where the unknowns"
+    " make such values likely, it integrates to another number. Where it stands for what was censored there, write"
+    " pm.Censored(..., lower, upper), or flags of events, e * pm.logp(dist, t) + (1 - e) * pm.logccdf(dist, t)"
 )
 """What is to be said of such a formula."""
 
@@ -48,16 +49,7 @@ UNSEEN = (
 def says_something_unseen(written: Written, values: Values, rows: np.ndarray, unknown: np.ndarray) -> bool:
     """Whether a density is above 0 on a side of a comparison of which no integral has a share that is the same as those of most rows.
 
-    Parameters
-    ----------
-    written : Written
-        The logarithm of a density.
-    values : callable
-        Of such a function, its values (R, P) at points (R, P) and at rows of parameters (R, K).
-    rows : (R, K) ndarray
-        Parameters that are tried in units of 1.
-    unknown : (K,) ndarray of bool
-        Which are unknowns: these are tried in other units.
+    Arguments are those of ``tells_points_apart``, and which of the parameters are ``unknown`` (K,): these are tried in other units.
     """
     written = written.unchecked()
     orders = list(_orders(written))
@@ -162,7 +154,7 @@ def _units(difference: Written, values: Values, rows: np.ndarray) -> Sequence[fl
     with np.errstate(all="ignore"):
         places = 0.25 - at_0 / (at_1 - at_0)
     places = places[np.isfinite(places)]
-    several = {*numbers_in(difference.graph), *([] if not len(places) or np.ptp(places) else [float(places[0])])}
+    several = {*plain_numbers_in(difference.graph), *([] if not len(places) or np.ptp(places) else [float(places[0])])}
     return sorted((unit for unit in several if UNITS[0] <= abs(unit) <= UNITS[1]), key=abs, reverse=True)[:MOST_UNITS]
 
 
@@ -172,8 +164,10 @@ def in_units(rows: np.ndarray, unknown: np.ndarray, unit: float) -> np.ndarray:
     each = [factor * scale for scale in (1.0, size, 1 / size) for factor in (0.5, 2.5)] + [log(size), -log(size)]
     each += [-0.5 * size, -2.5 * size] if unit < 0 else []
     beside = np.unique(rows[:, ~unknown], axis=0)[:2]
-    several = np.array(list(product(each, repeat=int(unknown.sum()))))
-    several = several[np.unique(np.linspace(0, len(several) - 1, MOST_ROWS).astype(int))]
+    among = (len(each),) * min(int(unknown.sum()), MOST_VARIED)
+    picked = np.unique(np.linspace(0, prod(among) - 1, MOST_ROWS).astype(np.int64))
+    several = np.full((len(picked), int(unknown.sum())), 0.5)
+    several[:, : len(among)] = np.array(each)[np.stack(np.unravel_index(picked, among), axis=1)] if among else 0.5
     whole = np.zeros((len(beside) * len(several), len(unknown)))
     whole[:, unknown], whole[:, ~unknown] = np.tile(several, (len(beside), 1)), np.repeat(beside, len(several), axis=0)
     return whole

@@ -155,7 +155,7 @@ def _root(difference: Written, values: Values, rows: np.ndarray) -> np.ndarray |
     return place[:, None] if linear.all() else None
 
 
-def numbers_in(graph: Variable) -> set[float]:
+def plain_numbers_in(graph: Variable) -> set[float]:
     """The plain numbers in a formula that are finite."""
     plain = [float(np.ravel(v.data)[0]) for v in above([graph]) if isinstance(v, Constant) and np.size(v.data) == 1]
     return {number for number in plain if np.isfinite(number)}
@@ -163,7 +163,7 @@ def numbers_in(graph: Variable) -> set[float]:
 
 def _numbers(graph: Variable) -> list[float]:
     """The plain numbers in a formula that are finite, at most ``MOST_NUMBERS`` of them, and the middles between neighbours."""
-    found = sorted(sorted(numbers_in(graph), key=abs)[:MOST_NUMBERS])
+    found = sorted(sorted(plain_numbers_in(graph), key=abs)[:MOST_NUMBERS])
     return [*found, *((one + other) / 2 for one, other in pairwise(found))]
 
 

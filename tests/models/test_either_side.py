@@ -8,7 +8,7 @@ from checks import refused
 
 import pymc_dp as pmdp
 from pymc_dp.models.custom_density import OF_NEGATIVE, is_density, problem_of_values
-from pymc_dp.models.either_side import UNSEEN
+from pymc_dp.models.either_side import MOST_ROWS, UNSEEN, in_units
 from pymc_dp.models.likelihood_rv import Written
 from pymc_dp.models.single_points import HEAPED
 
@@ -110,14 +110,31 @@ NEGATIVE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("prior", [pm.Normal, pm.HalfNormal])
+PRIORS = {
+    "Normal": (pm.Normal, True),
+    "Uniform from -3": (lambda name: pm.Uniform(name, -3, 3), True),
+    "HalfNormal": (pm.HalfNormal, False),
+    "HalfNormal without a transform": (lambda name: pm.HalfNormal(name, default_transform=None), False),
+    "Uniform from 0": (lambda name: pm.Uniform(name, 0, 3), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("name", NEGATIVE)
 def test_what_is_said_at_negative_unknowns_is_seen(name, prior):
     """Dividing by the sum of all bins would lose it. Where the prior has none it says nothing."""
     with pm.Model() as model:
-        pm.Potential("like", NEGATIVE[name](pm.Data("t", np.linspace(-1, 2, 40)), prior("m") * 2 + 0).sum())
+        pm.Potential("like", NEGATIVE[name](pm.Data("t", np.linspace(-1, 2, 40)), PRIORS[prior][0]("m") * 2 + 0).sum())
     words = refused(pmdp.release, model, epsilon=1.0, bounds={"t": pmdp.Bins(-4, 8, 12)}, missing={})
-    assert (OF_NEGATIVE in (words or "")) == (prior is pm.Normal)
+    assert (OF_NEGATIVE in (words or "")) == PRIORS[prior][1]
+
+
+@pytest.mark.parametrize("many", [0, 1, 3, 12])
+def test_rows_in_units_are_few_however_many_unknowns_there_are(many):
+    rows = in_units(np.full((4, many + 1), 1.5), np.array([True] * many + [False]), 24.0)
+    assert rows.shape[1] == many + 1 and 1 <= len(rows) <= MOST_ROWS
+    assert (rows[:, -1] == 1.5).all()
+    assert not many or set(rows[:, 0]) == {0.5, 2.5, 12.0, 60.0, 0.5 / 24, 2.5 / 24, np.log(24), -np.log(24)}
 
 
 @pytest.mark.parametrize("by_potential", [True, False])

@@ -1,4 +1,4 @@
-"""Groups of unknowns of which little is known have standard coordinates, in every kind of release: the same posterior, without a funnel."""
+"""Groups of unknowns of which little is known have standard coordinates in a sampler: the same posterior, without a funnel."""
 
 from dataclasses import replace
 
