@@ -132,9 +132,11 @@ def test_what_is_said_at_negative_unknowns_is_seen(name, prior):
 @pytest.mark.parametrize("many", [0, 1, 3, 12])
 def test_rows_in_units_are_few_however_many_unknowns_there_are(many):
     rows = in_units(np.full((4, many + 1), 1.5), np.array([True] * many + [False]), 24.0)
-    assert rows.shape[1] == many + 1 and 1 <= len(rows) <= MOST_ROWS
+    assert rows.shape[1] == many + 1
+    assert 1 <= len(rows) <= MOST_ROWS
     assert (rows[:, -1] == 1.5).all()
-    assert not many or set(rows[:, 0]) == {0.5, 2.5, 12.0, 60.0, 0.5 / 24, 2.5 / 24, np.log(24), -np.log(24)}
+    if many:
+        np.testing.assert_allclose(np.unique(rows[:, 0]), sorted([0.5, 2.5, 12, 60, 0.5 / 24, 2.5 / 24, np.log(24), -np.log(24)]))
 
 
 @pytest.mark.parametrize("by_potential", [True, False])
